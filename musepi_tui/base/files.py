@@ -1,0 +1,118 @@
+"""Files replaced as a whole or not at all, and reads with a limit (SAF-8)."""
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from pathlib import Path
+
+_SHARING_RETRIES = 5
+_SHARING_DELAY_S = 0.2
+
+
+def atomic_write(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Replaces ``path`` by ``data``: after a crash the file is the old one or the new one, never a mixture.
+
+    ``mode`` are the permission bits of the result; without it those of the old file, or what the umask leaves
+    of 0666 for a new one. Group, owner and extended attributes of the old file are kept where the system
+    allows. A symbolic link is replaced, not followed. Raises ``OSError``; then the old file is intact.
+    """
+    old = _status(path)
+    final_mode = mode if mode is not None or old is None else stat.S_IMODE(old.st_mode)
+    temporary = path.with_name(f".{path.name[:200]}.{os.urandom(4).hex()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(temporary, flags, 0o666 if final_mode is None else final_mode & 0o777)
+    try:
+        with os.fdopen(descriptor, "wb", closefd=True) as file:
+            file.write(data)
+            file.flush()
+            _copy_identity(path, old, file.fileno(), final_mode)
+            os.fsync(file.fileno())
+        _replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def read_regular(path: Path, limit_bytes: int) -> bytes:
+    """The bytes of a regular file of at most ``limit_bytes``.
+
+    Raises ``OSError``: ``EINVAL`` for what is no regular file (never waits for a pipe or a device), ``EFBIG``
+    above the limit.
+    """
+    with os.fdopen(open_regular(path), "rb") as file:
+        data = file.read(limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise OSError(errno.EFBIG, f"larger than {limit_bytes} bytes", str(path))
+    return data
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor for reading a regular file; never waits for a pipe, never reads a device without end.
+
+    Raises ``OSError``, ``EINVAL`` for what is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    code, reason = (
+        (errno.EISDIR, "Is a directory") if stat.S_ISDIR(mode) else (errno.EINVAL, "not a regular file")
+    )
+    raise OSError(code, reason, str(path))
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """The status of an existing regular file, links not followed."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
+
+
+def _copy_identity(path: Path, old: os.stat_result | None, descriptor: int, mode: int | None) -> None:
+    if old is not None:
+        if hasattr(os, "listxattr"):
+            with contextlib.suppress(OSError):
+                for name in os.listxattr(path, follow_symlinks=False):
+                    os.setxattr(descriptor, name, os.getxattr(path, name, follow_symlinks=False))
+        made = os.fstat(descriptor)
+        if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid):
+            _chown_where_possible(descriptor, old)
+    if mode is not None:
+        os.fchmod(descriptor, mode)
+
+
+def _chown_where_possible(descriptor: int, old: os.stat_result) -> None:
+    try:
+        os.fchown(descriptor, old.st_uid, old.st_gid)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.fchown(descriptor, -1, old.st_gid)
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Renames; where another process may hold a file open (Windows) it is tried for a second."""
+    for _ in range(_SHARING_RETRIES if os.name == "nt" else 0):
+        try:
+            temporary.replace(path)
+        except PermissionError:
+            time.sleep(_SHARING_DELAY_S)
+        else:
+            return
+    temporary.replace(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the new name durable. Not every file system can; the data is synced by then."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,113 @@
+"""What the doors without a screen share: signals, and a prompt followed to its end."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+from musepi_tui.base.text import plural
+from musepi_tui.cli.tables import print_error
+from musepi_tui.runtime.events import AgentSettled, Event, IntentSettled, Notice, SessionReady
+from musepi_tui.runtime.intents import Compact, Intent, SubmitPrompt
+from musepi_tui.runtime.session import SessionRuntime
+
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+def run_until_signal(main: Coroutine[Any, Any, int]) -> int:
+    """Runs ``main`` to its end; its exit code, or 128 plus the number of the signal that ended it.
+
+    The first signal cancels ``main``, which stores what it has; a second one ends the process at once.
+    """
+    return asyncio.run(_guard(main))
+
+
+async def _guard(main: Coroutine[Any, Any, int]) -> int:
+    task = asyncio.current_task()
+    received: list[int] = []
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, _on_signal, number, received, task)
+    try:
+        return await main
+    except asyncio.CancelledError:
+        if not received or task is None:
+            raise
+        task.uncancel()
+        return 128 + received[0]
+
+
+def _on_signal(number: int, received: list[int], task: "asyncio.Task[Any] | None") -> None:
+    if received or task is None:
+        os._exit(128 + number)
+    received.append(number)
+    task.cancel()
+
+
+async def follow(runtime: SessionRuntime, prompts: tuple[str, ...]) -> AsyncIterator[Event]:
+    """Every event of the run, until the last prompt is done.
+
+    Prompts are sent one after another, each when the one before has settled; ``/compact`` compacts. What
+    fails to start ends the run: a session that cannot be loaded, a prompt that is refused. A cancel closes
+    the runtime, and what that stores and settles comes before the ``CancelledError``.
+    """
+    subscription = runtime.subscribe()
+    runtime.begin()
+    waiting = [_intent(prompt) for prompt in prompts]
+    current: tuple[str, Intent] | None = None
+    try:
+        async for event in subscription:
+            yield event
+            if not _ends_step(event, current):
+                continue
+            if not waiting or _failed(event):
+                return
+            intent = waiting.pop(0)
+            current = (runtime.send(intent), intent)
+    except asyncio.CancelledError:
+        await runtime.close()
+        for event in subscription.drain():
+            yield event
+        raise
+
+
+def _ends_step(event: Event, current: tuple[str, Intent] | None) -> bool:
+    """Whether what was sent last is over: a prompt when all is settled, a pass when its intent is."""
+    match event:
+        case SessionReady():
+            return current is None
+        case Notice(level="error", source="session"):
+            return current is None
+        case AgentSettled():
+            return current is not None and isinstance(current[1], SubmitPrompt)
+        case IntentSettled(intent_id=intent_id, ok=ok):
+            mine = current is not None and intent_id == current[0]
+            return mine and (not ok or isinstance(current and current[1], Compact))
+        case _:
+            return False
+
+
+def _failed(event: Event) -> bool:
+    return isinstance(event, Notice) or (isinstance(event, IntentSettled) and not event.ok)
+
+
+def _intent(prompt: str) -> Intent:
+    word, _, rest = prompt.strip().partition(" ")
+    if word != "/compact":
+        return SubmitPrompt(prompt)
+    from musepi_tui.commands.builtin.compact import split_mode  # deferred: only where it is asked for
+
+    mode, focus = split_mode(rest)
+    return Compact(mode, focus)
+
+
+def tell_rescue(runtime: SessionRuntime) -> bool:
+    """After closing: says where unsaved entries went. Whether there were any."""
+    lost = runtime.view().unsaved
+    if runtime.rescue_file is not None:
+        print_error(f"session: not everything could be written; the rest is in {runtime.rescue_file}")
+    elif lost:
+        what = plural(lost, "entry", "entries")
+        print_error(f"session: {what} could be written nowhere; free some space or check the permissions")
+    return lost > 0 or runtime.rescue_file is not None

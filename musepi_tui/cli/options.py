@@ -1,0 +1,192 @@
+"""Arguments of the program (tui 9.2). Importing this costs argparse and nothing else."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from musepi_tui import __version__
+from musepi_tui.base.dataclass import dataclass
+from musepi_tui.base.errors import UsageError
+
+SUBCOMMANDS = ("sessions", "models", "config", "doctor")
+"""First words that are commands of their own; any other first word begins a prompt."""
+
+PICK = ""
+"""Value of ``--resume`` without an id: open the picker."""
+
+_EPILOG = """\
+commands:
+  musepi sessions ...   list, inspect and print session files
+  musepi models list    the models that can be chosen
+  musepi config ...     read and change settings
+  musepi doctor         check this machine's set-up
+
+examples:
+  musepi                          start in this folder
+  musepi -c                       go on with the newest session of this folder
+  musepi -p "what does this do?"  answer once, print it, end
+  musepi --provider demo --model demo
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The parsed command line. ``resume`` None: not given; ``PICK``: choose from a list."""
+
+    prompts: tuple[str, ...]
+    print_once: bool
+    mode: str
+    continue_newest: bool
+    resume: str | None
+    session: Path | None
+    session_dir: Path | None
+    provider: str | None
+    model: str | None
+    base_url: str | None
+    api_key: str | None
+    thinking: str | None
+    approval_mode: str | None
+    overrides: tuple[str, ...]
+    config_files: tuple[Path, ...]
+    cwd: Path | None
+    offline: bool
+    no_color: bool
+    verbose: bool
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"musepi: {message}. See musepi --help.")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the main command; an unusable argument raises ``UsageError``."""
+    parser = _Parser(
+        prog="musepi",
+        description="A coding agent for the terminal whose long sessions stay usable.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("prompts", nargs="*", metavar="prompt", help="sent at once when given")
+    parser.add_argument("-v", "--version", action="version", version=__version__)
+    _add_mode_arguments(parser)
+    _add_session_arguments(parser)
+    _add_model_arguments(parser)
+    _add_setting_arguments(parser)
+    return parser
+
+
+def _add_mode_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("mode")
+    group.add_argument(
+        "-p", "--print", dest="print_once", action="store_true", help="answer on stdout and end"
+    )
+    group.add_argument(
+        "--mode",
+        choices=("text", "json", "rpc"),
+        default="text",
+        help="json: events of one prompt; rpc: a server",
+    )
+
+
+def _add_session_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("session")
+    group.add_argument(
+        "-c",
+        "--continue",
+        dest="continue_newest",
+        action="store_true",
+        help="the newest session of this folder",
+    )
+    group.add_argument(
+        "-r", "--resume", nargs="?", const=PICK, metavar="ID", help="a session by id, or choose one"
+    )
+    group.add_argument("--session", type=Path, metavar="PATH", help="open or create exactly this file")
+    group.add_argument("--session-dir", type=Path, metavar="DIR", help="keep sessions there")
+    group.add_argument("--cwd", type=Path, metavar="DIR", help="work in that folder")
+
+
+def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("model")
+    group.add_argument("--provider", metavar="NAME")
+    group.add_argument(
+        "--model", metavar="ID", help="an id, or provider/id, with :level for the thinking level"
+    )
+    group.add_argument("--base-url", metavar="URL", help="replaces the provider's address")
+    group.add_argument("--api-key", metavar="KEY")
+    group.add_argument(
+        "--thinking",
+        choices=("off", "minimal", "low", "medium", "high", "xhigh", "max"),
+        help="thinking level",
+    )
+
+
+def _add_setting_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("settings")
+    group.add_argument(
+        "--approval-mode",
+        choices=("ask", "auto-edit", "yolo"),
+        help="what runs without asking (default: ask)",
+    )
+    group.add_argument(
+        "--yolo", dest="approval_mode", action="store_const", const="yolo", help="run everything"
+    )
+    group.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one setting for this run",
+    )
+    group.add_argument(
+        "--config",
+        dest="config_files",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="more settings",
+    )
+    group.add_argument("--offline", action="store_true", help="no connection except to this machine")
+    group.add_argument("--no-color", action="store_true", help="no colours")
+    group.add_argument("--verbose", action="store_true", help="write more to the log file")
+
+
+def parse_options(argv: Sequence[str]) -> Options:
+    """The options of the main command. Raises ``UsageError`` with one line for anything unusable."""
+    parsed = build_parser().parse_intermixed_args(argv)
+    chosen = [
+        name
+        for name, given in (
+            ("--continue", parsed.continue_newest),
+            ("--resume", parsed.resume is not None),
+            ("--session", parsed.session is not None),
+        )
+        if given
+    ]
+    if len(chosen) > 1:
+        raise UsageError(f"musepi: {' and '.join(chosen)} exclude each other; give one of them.")
+    return Options(
+        prompts=tuple(parsed.prompts),
+        print_once=parsed.print_once,
+        mode=parsed.mode,
+        continue_newest=parsed.continue_newest,
+        resume=parsed.resume,
+        session=parsed.session,
+        session_dir=parsed.session_dir,
+        provider=parsed.provider,
+        model=parsed.model,
+        base_url=parsed.base_url,
+        api_key=parsed.api_key,
+        thinking=parsed.thinking,
+        approval_mode=parsed.approval_mode,
+        overrides=tuple(parsed.overrides),
+        config_files=tuple(parsed.config_files),
+        cwd=parsed.cwd,
+        offline=parsed.offline,
+        no_color=parsed.no_color,
+        verbose=parsed.verbose,
+    )

@@ -1,0 +1,113 @@
+"""One answer: the final text on stdout, everything else on stderr (tui 9.1)."""
+
+import sys
+
+from musepi_tui.base.safe_text import display_safe
+from musepi_tui.base.text import cut, duration
+from musepi_tui.cli.headless import follow, run_until_signal, tell_rescue
+from musepi_tui.cli.tables import print_error
+from musepi_tui.maintenance.notices import success_text
+from musepi_tui.runtime.events import (
+    ApprovalAsked,
+    ApprovalClosed,
+    Event,
+    IntentSettled,
+    MaintenanceEnded,
+    MaintenanceResult,
+    Notice,
+    RetryScheduled,
+    RuntimeFault,
+)
+from musepi_tui.runtime.options import RuntimeOptions
+from musepi_tui.runtime.outcome import Outcome
+from musepi_tui.runtime.session import SessionRuntime
+from musepi_tui.session.messages import text_of
+
+EXIT_CODES = {"none": 1, "ok": 0, "error": 1, "aborted": 1, "denied": 1, "budget": 3}
+"""Exit code by how the last turn ended (contract 7)."""
+
+
+def run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
+    """Answers the prompts in order and prints the last answer; the exit code."""
+    return run_until_signal(_run(options, prompts))
+
+
+async def _run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
+    report = _Report()
+    async with SessionRuntime.open(options) as runtime:
+        async for event in follow(runtime, prompts):
+            report.take(event)
+        outcome = runtime.outcome
+    unsaved = tell_rescue(runtime)
+    code = report.finish(outcome)
+    return 1 if unsaved else code
+
+
+class _Report:
+    """Writes what happens to stderr as it comes, and the result to stdout at the end."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, ApprovalAsked] = {}
+        self._compacted: MaintenanceResult | None = None
+        self._refused: str | None = None
+        self._told: set[str] = set()
+
+    def take(self, event: Event) -> None:
+        """One event."""
+        match event:
+            case Notice(level="warning" | "error"):
+                self._tell(event.text)
+            case RuntimeFault():
+                self._tell(event.text)
+            case RetryScheduled():
+                attempt, wait = f"{event.attempt}/{event.max_attempts}", duration(event.delay_s)
+                self._tell(f"retrying ({attempt}) in {wait}: {event.error}")
+            case ApprovalAsked():
+                self._asked[event.request_id] = event
+            case ApprovalClosed(decision="deny"):
+                self._tell_withheld(event)
+            case MaintenanceEnded(reason="manual"):
+                self._compacted = event.result
+            case IntentSettled(ok=False):
+                self._refused = event.error
+            case _:
+                pass
+
+    def finish(self, outcome: Outcome) -> int:
+        """Prints the result; the exit code."""
+        if self._refused is not None:
+            self._tell(self._refused)
+            return 1
+        if outcome.stop == "none" and self._compacted is not None:
+            _print(_compaction_line(self._compacted))
+            return 0
+        if outcome.message is not None:
+            text = text_of(outcome.message.content)
+            if text:
+                _print(text)
+        if outcome.error is not None:
+            self._tell(outcome.error)
+        code = EXIT_CODES[outcome.stop]
+        return 4 if code == 0 and outcome.withheld else code
+
+    def _tell_withheld(self, closed: ApprovalClosed) -> None:
+        asked = self._asked.pop(closed.request_id, None)
+        if asked is not None:
+            what = cut(f"{asked.tool}: {asked.view.title}", 200)
+            self._tell(f"not run: {what}: {closed.reason}")
+
+    def _tell(self, text: str) -> None:
+        """Writes a line to stderr, each once."""
+        if text not in self._told:
+            self._told.add(text)
+            print_error(text)
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(display_safe(text) + "\n")
+    sys.stdout.flush()
+
+
+def _compaction_line(result: MaintenanceResult) -> str:
+    cost = result.usage.cost.total if result.usage and result.usage.cost else None
+    return success_text(result.tokens_before, result.tokens_after, result.duration_ms, cost)

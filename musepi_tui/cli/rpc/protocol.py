@@ -1,0 +1,62 @@
+"""What an RPC handler is (contract 3.2, tui 9.4)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from musepi_tui.base.errors import MusepiError
+from musepi_tui.runtime.events import IntentSettled, MaintenanceEnded
+from musepi_tui.runtime.intents import Intent
+from musepi_tui.runtime.session import SessionRuntime
+
+Arguments: TypeAlias = Mapping[str, Any]
+
+
+class RpcError(MusepiError):
+    """A command that cannot be carried out; the text is the ``error`` of its response."""
+
+
+class RpcHost(Protocol):
+    """What a handler may use."""
+
+    @property
+    def runtime(self) -> SessionRuntime:
+        """The session that is driven."""
+        ...
+
+    @property
+    def last_manual_pass(self) -> MaintenanceEnded | None:
+        """The end of the newest manual maintenance pass."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Answered when ``intent`` settles; ``finish`` turns that into data or raises ``RpcError``."""
+
+    intent: Intent
+    finish: Callable[[RpcHost, IntentSettled], Any]
+
+
+Answer: TypeAlias = "Pending | dict[str, Any] | None"
+Handler: TypeAlias = Callable[[RpcHost, Arguments], Answer]
+
+
+def done(_: RpcHost, settled: IntentSettled) -> None:
+    """The finish of a command without data: its error is the intent's."""
+    if not settled.ok:
+        raise RpcError(settled.error or "refused")
+
+
+def text_argument(arguments: Arguments, name: str, *, default: str | None = None) -> str:
+    """A string argument. Raises ``RpcError`` naming it when it is missing or of another type."""
+    value = arguments.get(name, default)
+    if not isinstance(value, str):
+        found = "nothing" if value is None else type(value).__name__
+        raise RpcError(f"{name} must be a string, got {found}")
+    return value
+
+
+def optional_text(arguments: Arguments, name: str) -> str | None:
+    """A string argument that may be absent or null."""
+    return None if arguments.get(name) is None else text_argument(arguments, name)

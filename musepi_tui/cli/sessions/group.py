@@ -1,0 +1,83 @@
+"""``musepi sessions``: looking at session files. Takes no lock, writes nothing, loads nothing heavy."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from musepi_tui.base.errors import MusepiError, UsageError
+from musepi_tui.cli.tables import print_error
+
+Runner: TypeAlias = Callable[[argparse.Namespace, Mapping[str, str]], int]
+
+_EPILOG = "Session files are only read here: no lock is taken and nothing is changed."
+
+
+def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Runs one command of the group; 0, 1 for a file that cannot be used, 2 for an argument that cannot."""
+    try:
+        arguments = _parser().parse_args(list(argv))
+        return _runner(arguments.command)(arguments, environ)
+    except UsageError as error:
+        print_error(str(error))
+        return 2
+    except MusepiError as error:
+        print_error(str(error))
+        return 1
+
+
+def _runner(name: str) -> Runner:
+    """What a command runs. Deferred imports: each command starts faster without the parts of the others."""
+    match name:
+        case "inspect":
+            from musepi_tui.cli.sessions.facts import inspect as run
+        case "context":
+            from musepi_tui.cli.sessions.context import show_context as run
+        case "transcript":
+            from musepi_tui.cli.sessions.transcript import show_transcript as run
+        case "tree":
+            from musepi_tui.cli.sessions.tree import show_tree as run
+        case "check":
+            from musepi_tui.cli.sessions.check import check as run
+        case _:
+            from musepi_tui.cli.sessions.rows import show_list as run
+    return run
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises ``UsageError``."""
+        raise UsageError(f"{self.prog}: {message}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="musepi sessions", description="Look at session files.", epilog=_EPILOG)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, text in (
+        ("inspect", "facts about a file: counts, tree, damage, compactions"),
+        ("context", "what the model would be sent"),
+        ("transcript", "the conversation as people see it"),
+        ("tree", "all branches, the active path marked"),
+        ("check", "verify the rules a session must keep; exit 1 when one is broken"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("file", type=Path, metavar="FILE", help="session file")
+        if name == "check":
+            command.add_argument("--strict", action="store_true", help="notes count as breaches")
+        else:
+            command.add_argument("--json", action="store_true", help="for scripts")
+        if name == "context":
+            command.add_argument("--leaf", metavar="ID", help="entry to end at instead of the last one")
+            command.add_argument("--provider", metavar="NAME", help="provider the request would go to")
+        if name == "transcript":
+            command.add_argument("--collapse", action="store_true", help="hide what was compacted")
+    _add_list(commands.add_parser("list", help="stored sessions, newest first"))
+    return parser
+
+
+def _add_list(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--all", action="store_true", help="of all folders, not only this one")
+    command.add_argument("--session-dir", type=Path, metavar="DIR", help="folder that holds the sessions")
+    command.add_argument("--json", action="store_true", help="for scripts")

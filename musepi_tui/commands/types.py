@@ -1,0 +1,52 @@
+"""What a slash command is (tui 4)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, Protocol, TypeAlias
+
+from musepi_tui.base.dataclass import dataclass
+from musepi_tui.runtime.events import SessionView
+from musepi_tui.runtime.intents import Intent
+
+
+class CommandHost(Protocol):
+    """What a command may do; the app implements it."""
+
+    def send(self, intent: Intent) -> str:
+        """Hands an intent to the runtime, returns its id."""
+        ...
+
+    def show(self, screen: str, argument: str = "") -> None:
+        """Opens a screen by name: ``resume``, ``model``, ``help``, ``hotkeys``, ``theme``."""
+        ...
+
+    def notify(self, level: Literal["info", "warning", "error"], text: str) -> None:
+        """Shows a notice in the transcript."""
+        ...
+
+    def view(self) -> SessionView:
+        """The session as it is now."""
+        ...
+
+    def act(self, name: str, argument: str = "") -> None:
+        """A thing only the screen can do: ``quit``, ``set-theme`` (argument: its name)."""
+        ...
+
+
+Run: TypeAlias = Callable[[CommandHost, str], Awaitable[None]]
+Complete: TypeAlias = Callable[[Any, str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One file in ``commands/builtin``, offering ``COMMAND``. ``now``: allowed while a turn runs.
+
+    ``complete(host, text)`` gives values for the argument typed so far.
+    """
+
+    name: str
+    run: Run
+    help: str
+    usage: str = ""
+    aliases: tuple[str, ...] = ()
+    now: bool = False
+    complete: Complete | None = None

@@ -1,0 +1,203 @@
+"""One compaction: prepare, produce, commit (compaction 4, 6, 12.4; architecture 5)."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from musepi_tui.base.errors import MaintenanceError, MusepiError, NothingToCompactError, SessionError
+from musepi_tui.context.elide import artifact_text
+from musepi_tui.context.estimate import stored_estimate
+from musepi_tui.context.fileops import delta_details, render_files, upsert_files
+from musepi_tui.context.merge import inherited_data, validate_summary
+from musepi_tui.context.prepare import Preparation, PrepareOptions, has_new_messages, prepare_compaction
+from musepi_tui.context.threshold import parse_threshold, resolve_threshold, summary_reserve
+from musepi_tui.maintenance import notices
+from musepi_tui.maintenance.notices import NoticeText
+from musepi_tui.maintenance.triggers import Reason
+from musepi_tui.runtime.candidates import find_chain
+from musepi_tui.runtime.events import MaintenanceProgress, MaintenanceResult
+from musepi_tui.runtime.history import CompactionDraft, TailEdit
+from musepi_tui.runtime.services import Services, llm_templates
+from musepi_tui.runtime.summarizer import Progress, Summary, SummaryOrder, Tools, summarize
+from musepi_tui.session.entries import CompactionEntry, ContextEditEntry, Entry
+from musepi_tui.session.messages import TextBlock
+from musepi_tui.session.rebuild import build_session_context
+from musepi_tui.tools.types import ArtifactSink
+
+METHOD = "summary"
+"""How the entry says it was made (compaction 1.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassHooks:
+    """How a pass reaches the outside: ``tell`` shows a notice, ``seal`` is called right before the commit,
+    after which the pass can no longer be cancelled."""
+
+    tell: Callable[[NoticeText], None]
+    seal: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    path: tuple[Entry, ...]
+    generation: int
+    preparation: Preparation
+
+
+class CompactionPass:
+    """One pass over the history of a session. Until its commit nothing is changed."""
+
+    def __init__(
+        self, services: Services, artifacts: ArtifactSink, reason: Reason, focus: str | None, hooks: PassHooks
+    ) -> None:
+        self._services = services
+        self._artifacts = artifacts
+        self._reason = reason
+        self._focus = focus
+        self._hooks = hooks
+        self._started_s = services.clock.monotonic()
+
+    async def run(self) -> MaintenanceResult:
+        """Does it all. Raises ``NothingToCompactError``, or another ``MusepiError`` when it failed."""
+        self._report("prepare")
+        prepared = await self._prepare()
+        summary = await self._produce(prepared.preparation)
+        self._report("write")
+        draft = await self._draft(prepared, summary)
+        self._hooks.seal()
+        try:
+            entry = await self._services.history.commit_compaction(draft)
+        except SessionError as error:
+            raise MaintenanceError(f"Could not save the compaction: {error}") from error
+        return MaintenanceResult(
+            entry_id=entry.id,
+            first_kept_entry_id=draft.first_kept_entry_id,
+            tokens_before=draft.tokens_before,
+            tokens_after=draft.tokens_after or 0,
+            duration_ms=draft.duration_ms or 0,
+            usage=draft.usage,
+        )
+
+    async def _prepare(self) -> _Prepared:
+        services = self._services
+        await services.tokens.ready()
+        generation = services.history.generation
+        path = await services.history.load_path()
+        options = prepare_options(services)
+        preparation = await asyncio.to_thread(prepare_compaction, path, options, services.tokens.estimate)
+        if preparation is None:
+            text = notices.TOO_SMALL if has_new_messages(path) else notices.ALREADY_COMPACTED
+            raise NothingToCompactError(text)
+        return _Prepared(path, generation, preparation)
+
+    async def _produce(self, preparation: Preparation) -> Summary:
+        services = self._services
+        settings = services.settings
+        compaction = settings.compaction
+        chain = find_chain(
+            compaction.model, compaction.model_context_window, settings.model_roles, services.gateway
+        )
+        if chain.unknown:
+            self._hooks.tell(notices.unknown_candidates(chain.unknown))
+        order = SummaryOrder(
+            preparation,
+            chain,
+            summary_reserve(services.meter.window, compaction.reserve_tokens),
+            self._focus,
+            manual=self._reason is Reason.MANUAL,
+        )
+        tools = Tools(
+            services.gateway,
+            services.clock,
+            services.tokens.count,
+            llm_templates(),
+            settings.retry,
+            self._hooks.tell,
+            self._report_summary,
+        )
+        return await summarize(order, tools)
+
+    async def _draft(self, prepared: _Prepared, summary: Summary) -> CompactionDraft:
+        """The finished entry, and what the context will weigh with it."""
+        preparation = prepared.preparation
+        files = render_files(preparation.file_history.ops | preparation.file_ops)
+        text = upsert_files(summary.text, files)
+        validate_summary(text)
+        edits = await self._save_elided(preparation)
+        after = await asyncio.to_thread(self._tokens_after, prepared, text, edits)
+        previous = preparation.previous
+        return CompactionDraft(
+            generation=prepared.generation,
+            summary=text,
+            first_kept_entry_id=preparation.first_kept_entry_id,
+            tokens_before=preparation.tokens_before,
+            tokens_after=after,
+            details=delta_details(preparation.file_history, preparation.file_ops),
+            preserve_data=inherited_data(None if previous is None else previous.preserve_data),
+            method=METHOD,
+            reason=self._reason.value,
+            model=summary.model or None,
+            duration_ms=self._elapsed_ms(),
+            usage=summary.usage,
+            edits=edits,
+        )
+
+    async def _save_elided(self, preparation: Preparation) -> tuple[TailEdit, ...]:
+        """The markers of the kept tail, once the texts they replace are safe in an artifact."""
+        elisions = preparation.elisions
+        if not elisions:
+            return ()
+        try:
+            artifact_id = await asyncio.to_thread(self._artifacts.save, "compaction", artifact_text(elisions))
+        except (OSError, MusepiError) as error:
+            raise MaintenanceError(f"Could not save the compaction: {error}") from error
+        return tuple(TailEdit(item.entry_id, (TextBlock(item.marker(artifact_id)),)) for item in elisions)
+
+    def _tokens_after(self, prepared: _Prepared, summary: str, edits: Sequence[TailEdit]) -> int:
+        """The stored estimate of the context the commit will leave. Runs in a thread."""
+        services = self._services
+        after = preview_path(prepared.path, prepared.preparation.first_kept_entry_id, summary, edits)
+        messages = build_session_context(after).messages
+        return stored_estimate(messages, services.tokens.estimate, services.tokens.non_message_tokens())
+
+    def _report(self, phase: str, **figures: int) -> None:
+        self._services.bus.emit(MaintenanceProgress(phase, elapsed_ms=self._elapsed_ms(), **figures))
+
+    def _report_summary(self, progress: Progress) -> None:
+        self._report(
+            "summary",
+            done=progress.done,
+            total=progress.total,
+            input_tokens=progress.input_tokens,
+            output_tokens=progress.output_tokens,
+        )
+
+    def _elapsed_ms(self) -> int:
+        return round((self._services.clock.monotonic() - self._started_s) * 1000)
+
+
+def prepare_options(services: Services) -> PrepareOptions:
+    """The sizes a preparation works with, for the current model and settings."""
+    compaction = services.settings.compaction
+    window = services.meter.window
+    setting = parse_threshold(compaction.threshold)
+    return PrepareOptions(
+        keep_recent_tokens=compaction.keep_recent_tokens,
+        window=window,
+        threshold=None if window is None else resolve_threshold(setting, window, compaction.reserve_tokens),
+        other_tokens=services.tokens.non_message_tokens(),
+    )
+
+
+def preview_path(
+    path: Sequence[Entry], first_kept_entry_id: str, summary: str, edits: Sequence[TailEdit]
+) -> tuple[Entry, ...]:
+    """The path as it will be once the pass is committed; ids of the new entries are made up."""
+    base: dict[str, Any] = {"parent_id": None, "timestamp": ""}
+    marks = (
+        ContextEditEntry(f"preview-{index}", target_id=edit.target_id, replacement=edit.replacement, **base)
+        for index, edit in enumerate(edits)
+    )
+    divider = CompactionEntry("preview", summary=summary, first_kept_entry_id=first_kept_entry_id, **base)
+    return (*path, *marks, divider)

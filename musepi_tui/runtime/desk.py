@@ -1,0 +1,196 @@
+"""Everything that belongs to the one open session, and the intents that concern it alone."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, assert_never
+
+from musepi_tui.base.errors import ProviderError
+from musepi_tui.base.process import end_left_behind
+from musepi_tui.providers.types import Model, ThinkingLevel
+from musepi_tui.runtime.approvals import Approvals
+from musepi_tui.runtime.events import (
+    ModeChanged,
+    ModelChanged,
+    Notice,
+    Phase,
+    SessionView,
+)
+from musepi_tui.runtime.history import History
+from musepi_tui.runtime.intents import (
+    AnswerApproval,
+    Cancel,
+    Compact,
+    Retry,
+    SelectModel,
+    SetMode,
+    SetThinking,
+    SubmitPrompt,
+    TakeQueue,
+)
+from musepi_tui.runtime.outcome import Outcome
+from musepi_tui.runtime.queue import MessageQueue, QueuedMessage
+from musepi_tui.runtime.services import Services
+from musepi_tui.runtime.settling import Settle
+from musepi_tui.runtime.tasks import MAINTENANCE_KINDS, CancelKind
+from musepi_tui.runtime.worker import Worker
+from musepi_tui.runtime.workplace import Workplace
+from musepi_tui.session.entries import LoadIssue
+from musepi_tui.session.totals import Totals
+
+LEAVE_WITHIN_S = 1.5
+"""Seconds for what is not worth waiting for: everything is stored by then."""
+_LOG = logging.getLogger("musepi.runtime")
+MODES = ("ask", "auto-edit", "yolo")
+
+SessionIntent: TypeAlias = (
+    SubmitPrompt | Compact | Cancel | AnswerApproval | SelectModel | SetThinking | SetMode | TakeQueue | Retry
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The parts that work for one session. ``notices`` were found while loading and are told once.
+
+    ``read_totals`` reads a whole stored file; None for a new session.
+    """
+
+    services: Services
+    queue: MessageQueue
+    approvals: Approvals
+    workplace: Workplace
+    worker: Worker
+    issues: tuple[LoadIssue, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    read_totals: Callable[[], Totals] | None = None
+
+    @property
+    def history(self) -> History:
+        """Tree, messages and file."""
+        return self.services.history
+
+    def take(self, intent: SessionIntent, settle: Settle) -> None:
+        """Carries an intent out, or starts what takes longer. Never waits."""
+        match intent:
+            case SubmitPrompt():
+                self._submit(intent, settle)
+            case Compact(mode, focus):
+                self.worker.compact(mode, focus, settle)
+            case Cancel(only_maintenance):
+                kinds = MAINTENANCE_KINDS if only_maintenance else tuple(CancelKind)
+                cancelled = self.services.cancels.cancel_first(kinds)
+                settle(None, {"cancelled": None if cancelled is None else cancelled.name.lower()})
+            case AnswerApproval(request_id, decision, feedback):
+                settle(self.approvals.answer(request_id, decision, feedback))
+            case SelectModel(provider, model_id):
+                self._select_model(provider, model_id, settle)
+            case SetThinking(level):
+                self._set_thinking(level, settle)
+            case SetMode(mode):
+                self._set_mode(mode, settle)
+            case TakeQueue():
+                taken = self.queue.take_all()
+                settle(None, {"text": "\n\n".join(message.text for message in taken)})
+            case Retry():
+                self.worker.retry(settle)
+            case _:
+                assert_never(intent)
+
+    def view(self, phase: Phase) -> SessionView:
+        """The session as it is now."""
+        history, gateway = self.history, self.services.gateway
+        return SessionView(
+            header=history.header,
+            file=history.saver.path,
+            tree=history.tree,
+            phase=phase,
+            meter=self.services.meter.meter,
+            model=gateway.model,
+            thinking_level=gateway.thinking.value,
+            mode=self.workplace.mode,
+            name=history.name,
+            steering=self.queue.texts("steer"),
+            follow_up=self.queue.texts("follow_up"),
+            issues=self.issues,
+            unsaved=history.saver.unsaved,
+            turn_open=self.worker.turn_open,
+            compacting=phase is Phase.MAINTAINING,
+        )
+
+    def outcome(self) -> Outcome:
+        """How the last turn ended."""
+        turn = self.worker.last
+        if turn is None:
+            return Outcome(withheld=self.approvals.withheld)
+        return Outcome(turn.stop, self.approvals.withheld, turn.message, turn.error)
+
+    async def prepare(self) -> None:
+        """Does what the first frame did not need: tools, prompt, totals of a stored session."""
+        await self.workplace.prepare()
+        if self.read_totals is not None:
+            self.history.set_totals(await asyncio.to_thread(self.read_totals))
+        meter = self.services.meter
+        if self.history.messages and not (meter.is_exact_enough() or meter.measure().billed):
+            # The gauge of a resumed session shows what it showed before; an empty one needs no tokenizer.
+            await self.services.tokens.ready()
+        meter.refresh(only_changes=True)
+
+    async def close(self) -> Path | None:
+        """Stores what is there and gives the file back. Returns where the rescue file is, if one was
+        needed."""
+        rescue = await self.history.saver.close(self.history.header)
+        self.history.close()
+        return rescue
+
+    async def leave(self) -> None:
+        """Ends what outlives sessions: commands left running, connections, what a provider made."""
+        try:
+            async with asyncio.timeout(LEAVE_WITHIN_S):
+                await end_left_behind()
+                await self.services.gateway.close()
+        except TimeoutError:
+            _LOG.warning("not everything ended within %s s at closing", LEAVE_WITHIN_S)
+
+    def _submit(self, intent: SubmitPrompt, settle: Settle) -> None:
+        if not intent.text.strip() and not intent.images:
+            settle("The message is empty.")
+            return
+        self.worker.submit(QueuedMessage(intent.text, intent.images), intent.delivery, settle)
+
+    def _select_model(self, provider: str, model_id: str, settle: Settle) -> None:
+        services = self.services
+        try:
+            model = services.gateway.registry.find(provider or None, model_id)
+        except ProviderError as error:
+            settle(str(error))
+            return
+        services.gateway.choose(model, services.gateway.wanted_thinking)
+        self._note_choice(model)
+        settle(None)
+
+    def _set_thinking(self, level: str, settle: Settle) -> None:
+        if level not in {member.value for member in ThinkingLevel}:
+            levels = ", ".join(member.value for member in ThinkingLevel)
+            settle(f'There is no thinking level "{level}"; the levels are {levels}.')
+            return
+        gateway = self.services.gateway
+        gateway.choose(gateway.model, ThinkingLevel(level))
+        self._note_choice(gateway.model)
+        settle(None)
+
+    def _note_choice(self, model: Model | None) -> None:
+        """Stores the choice when the file exists already; else it is stored with the first message."""
+        if not self.history.is_empty:
+            self.history.append_opening()
+        self.services.bus.emit(ModelChanged(model, self.services.gateway.thinking.value))
+        self.services.meter.refresh()
+
+    def _set_mode(self, mode: str, settle: Settle) -> None:
+        if mode not in MODES:
+            settle(f'There is no approval mode "{mode}"; the modes are {", ".join(MODES)}.')
+            return
+        self.workplace.mode = mode
+        self.services.bus.emit(ModeChanged(mode))
+        settle(None)

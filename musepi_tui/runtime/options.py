@@ -1,0 +1,52 @@
+"""What a runtime is opened with."""
+
+from collections.abc import Callable
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from musepi_tui.base.clock import Clock, SystemClock
+from musepi_tui.base.dataclass import dataclass
+from musepi_tui.providers.apis import load_provider
+from musepi_tui.providers.types import ProviderSpec
+from musepi_tui.settings.load import LoadedSettings
+from musepi_tui.storage.paths import Paths
+
+if TYPE_CHECKING:
+    from musepi_tui.providers.registry import ModelRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChoice:
+    """Which session: ``open`` the file at ``path``, or a ``new`` one (at ``path``, or where new ones
+    belong)."""
+
+    kind: Literal["new", "open"] = "new"
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeOptions:
+    """Everything a runtime needs to know from outside.
+
+    ``registry`` may be a function: then it is built after ``begin``, in a thread. ``model`` is
+    ``provider/id`` and ``thinking`` a level; None takes the session's own or the default. ``mode`` None takes
+    ``permissions.mode``. ``interactive``: a person can answer approvals; otherwise what would ask is refused.
+    ``approval_timeout_s`` None waits for ever. ``allow_demo`` lets the demo model be chosen when nothing is
+    configured. ``tools`` None offers every tool. ``find_provider`` gives the wire format of an api.
+    """
+
+    paths: Paths
+    cwd: Path
+    settings: LoadedSettings
+    registry: "ModelRegistry | Callable[[], ModelRegistry]"
+    session: SessionChoice = SessionChoice()
+    model: str | None = None
+    thinking: str | None = None
+    mode: str | None = None
+    interactive: bool = True
+    approval_timeout_s: float | None = None
+    allow_demo: bool = False
+    tools: tuple[str, ...] | None = None
+    find_provider: Callable[[str], ProviderSpec] = load_provider
+    clock: Clock = field(default_factory=SystemClock)

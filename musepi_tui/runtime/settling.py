@@ -1,0 +1,17 @@
+"""How an intent ends."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+STILL_LOADING = "The session is still being loaded."
+STOPPED_UNEXPECTEDLY = "This stopped unexpectedly; the log has the details."
+LOAD_FAILED = "The session could not be loaded: the log has the details (musepi doctor)."
+BUSY = "wait for the turn to end or press esc"
+
+
+class Settle(Protocol):
+    """Ends an intent: with an error line, or None and data. Only the first call counts."""
+
+    def __call__(self, error: str | None, data: Mapping[str, Any] | None = None) -> None:
+        """Called at least once for each intent."""
+        ...

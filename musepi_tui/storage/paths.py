@@ -1,0 +1,129 @@
+"""Where things are kept: config, data and state folders, names of session files (session-format 1)."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import platformdirs
+
+from musepi_tui.base.dataclass import dataclass
+from musepi_tui.session.entries import SessionHeader
+
+NAME_BYTES = 200
+KEPT_BYTES = 180
+"""Folder names over ``NAME_BYTES`` keep this much: most file systems stop at 255, and a hash is added."""
+
+PRIVATE_FOLDER = 0o700
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The three folders of the program."""
+
+    config: Path
+    data: Path
+    state: Path
+
+    @property
+    def sessions(self) -> Path:
+        """The root of musepi's own session files."""
+        return self.data / "sessions"
+
+
+def find_paths(environ: Mapping[str, str]) -> Paths:
+    """The folders: all under ``MUSEPI_HOME`` when that is set, else the platform's user folders."""
+    home = environ.get("MUSEPI_HOME")
+    if home:
+        root = Path(home).expanduser().absolute()
+        return Paths(config=root, data=root, state=root / "state")
+    return Paths(
+        config=platformdirs.user_config_path("musepi", appauthor=False),
+        data=platformdirs.user_data_path("musepi", appauthor=False),
+        state=platformdirs.user_state_path("musepi", appauthor=False),
+    )
+
+
+def session_dir_override(environ: Mapping[str, str], setting: str | None = None) -> Path | None:
+    """The folder that replaces the sessions root: ``MUSEPI_SESSION_DIR``, else the setting, else None."""
+    chosen = environ.get("MUSEPI_SESSION_DIR") or setting
+    return Path(chosen).expanduser().absolute() if chosen else None
+
+
+def session_folder(paths: Paths, cwd: Path, override: Path | None = None) -> Path:
+    """The folder for sessions of ``cwd``; ``override`` holds the files of all folders flat."""
+    return override if override is not None else paths.sessions / encode_cwd(cwd.resolve())
+
+
+def session_path(folder: Path, header: SessionHeader) -> Path:
+    """The file of a session: its time and its id."""
+    stamp = header.timestamp.replace(":", "-").replace(".", "-")
+    return folder / f"{stamp}_{header.id}.jsonl"
+
+
+def artifact_folder(path: Path) -> Path:
+    """The folder of what belongs to a session file: its path without the ending."""
+    return path.with_suffix("") if path.suffix == ".jsonl" else path.with_name(path.name + ".d")
+
+
+def encode_cwd(cwd: Path) -> str:
+    """The folder name for an absolute path, in the spelling of pi."""
+    text = _dashed(_without_root(str(cwd)))
+    if len(f"--{text}--".encode("utf-8", "surrogateescape")) > NAME_BYTES:
+        raw = str(cwd).encode("utf-8", "surrogateescape")
+        kept = text.encode("utf-8", "surrogateescape")[: KEPT_BYTES - 2].decode("utf-8", "ignore")
+        text = f"{kept}-{_digest(raw)[:12]}"
+    return f"--{text}--"
+
+
+def folders_of(root: Path, cwd: Path) -> Iterator[Path]:
+    """Existing folders below ``root`` that may hold sessions of ``cwd``, under every spelling in use."""
+    resolved = cwd.resolve()
+    names = [encode_cwd(resolved), encode_cwd(cwd.absolute()), *_short_names(resolved)]
+    digest = _digest(str(resolved).encode("utf-8", "surrogateescape"))
+    for name in dict.fromkeys(names):
+        if (root / name).is_dir():
+            yield root / name
+    if root.is_dir():
+        yield from (folder for folder in root.glob(f"*-{digest}") if folder.is_dir())
+
+
+def _digest(data: bytes) -> str:
+    """SHA-256 in hex digits."""
+    import hashlib  # deferred: the start needs no digest
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def make_private_folder(folder: Path) -> None:
+    """Creates the folder and its missing parents, readable by the owner only. Raises ``OSError``."""
+    missing = [folder, *folder.parents]
+    for path in reversed([path for path in missing if not path.exists()]):
+        path.mkdir(PRIVATE_FOLDER, exist_ok=True)
+
+
+def _short_names(cwd: Path) -> Iterator[str]:
+    """The spellings relative to the home and temporary folders."""
+    for prefix, base in (("-", Path.home()), ("-tmp", Path(tempfile.gettempdir()))):
+        try:
+            relative = cwd.relative_to(base.resolve())
+        except ValueError:
+            continue
+        text = "" if relative == Path() else _dashed(str(relative))
+        separator = "-" if text and prefix != "-" else ""
+        yield f"{prefix}{separator}{text}"
+
+
+def _without_root(text: str) -> str:
+    return text[1:] if text[:1] in ("/", "\\") else text
+
+
+def _dashed(text: str) -> str:
+    return text.replace("/", "-").replace("\\", "-").replace(":", "-")
+
+
+def same_folder(stored: str, cwd: Path) -> bool:
+    """Whether a header's ``cwd`` names the folder ``cwd``."""
+    if not stored:
+        return False
+    return stored in (str(cwd), str(cwd.absolute())) or os.path.realpath(stored) == str(cwd.resolve())

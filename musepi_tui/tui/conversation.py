@@ -1,0 +1,93 @@
+"""Sending, queueing, stopping: what happens between the editor and the runtime."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from musepi_tui.runtime.events import IntentSettled, MaintenanceEnded, Notice
+from musepi_tui.runtime.intents import Cancel, Compact, Intent, SubmitPrompt, TakeQueue
+from musepi_tui.tui.status import Status
+from musepi_tui.tui.widgets.composer import Composer
+
+if TYPE_CHECKING:
+    from musepi_tui.runtime.session import SessionRuntime
+
+Tell: TypeAlias = Callable[[Literal["info", "warning", "error"], str], None]
+Then: TypeAlias = Callable[[IntentSettled], None]
+"""What to do when an intent has ended well."""
+
+
+class Conversation:
+    """Hands intents to the runtime and remembers them until they settle; nothing that was typed is lost."""
+
+    def __init__(self, runtime: "SessionRuntime", status: Status, composer: Composer, tell: Tell) -> None:
+        self._runtime = runtime
+        self._status = status
+        self._composer = composer
+        self._tell = tell
+        self._open: dict[str, tuple[Intent, Then | None]] = {}
+        self._told = ""
+        self._ended: MaintenanceEnded | None = None
+
+    def send(self, intent: Intent, then: Then | None = None) -> str:
+        """Hands an intent over. ``then`` is called when it ended well; a failure is told here."""
+        if isinstance(intent, Compact):
+            self._ended = None
+        intent_id = self._runtime.send(intent)
+        self._open[intent_id] = (intent, then)
+        return intent_id
+
+    def submit(self, text: str, *, follow_up: bool) -> None:
+        """Sends a prompt; while something runs the runtime queues it."""
+        self.send(SubmitPrompt(text, delivery="follow_up" if follow_up else "steer"))
+
+    def interrupt(self) -> None:
+        """Stops what runs: first a pass or a retry, else the turn, whose queue goes back into the editor."""
+        waiting = self._status.steering or self._status.follow_up
+        if self._status.pass_running is None and self._status.waiting is None and waiting:
+            self.take_queue()
+        self.send(Cancel())
+
+    def take_queue(self) -> None:
+        """Puts every waiting message before what is in the editor."""
+
+        def put(event: IntentSettled) -> None:
+            text = str((event.data or {}).get("text", ""))
+            if text:
+                self._composer.put_before(text)
+
+        self.send(TakeQueue(), put)
+
+    def noticed(self, event: Notice) -> None:
+        """Remembers what was told, so that it is not told twice."""
+        self._told = event.text
+
+    def ended(self, event: MaintenanceEnded) -> None:
+        """Tells how a pass ended."""
+        if event.reason == "manual":
+            self._ended = event
+        from musepi_tui.tui import endings  # deferred: not needed for the first frame
+
+        told = endings.ending(event)
+        if told is not None:
+            self._tell(*told)
+
+    def settled(self, event: IntentSettled) -> None:
+        """An intent has ended."""
+        intent, then = self._open.pop(event.intent_id, (None, None))
+        if intent is None:
+            return
+        if event.ok:
+            if then is not None:
+                then(event)
+            return
+        if isinstance(intent, SubmitPrompt):
+            self._composer.put_before(intent.text)
+        error = event.error or "That did not work."
+        if isinstance(intent, Compact):
+            from musepi_tui.tui import endings  # deferred: see above
+
+            told = endings.refusal(error, self._ended)
+            if told is not None:
+                self._tell(*told)
+        elif error != self._told:
+            self._tell("warning", error)

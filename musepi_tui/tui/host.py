@@ -1,0 +1,107 @@
+"""What slash commands can do: the app's side of ``CommandHost`` and of argument completion."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from musepi_tui.commands.registry import Call, CommandRegistry, Completion
+from musepi_tui.runtime.events import SessionView
+from musepi_tui.runtime.intents import Intent
+
+if TYPE_CHECKING:
+    from musepi_tui.tui.shell import Shell
+
+WAIT = "wait for the turn to end or press esc"
+"""What a command that cannot run now is refused with (TUI-3.44)."""
+
+
+class Host:
+    """Runs commands and carries out what they ask for. The first slash typed builds the registry."""
+
+    def __init__(self, app: "Shell") -> None:
+        self._app = app
+        self._registry: CommandRegistry | None = None
+
+    @property
+    def registry(self) -> CommandRegistry:
+        """The commands."""
+        if self._registry is None:
+            self._registry = CommandRegistry.discover()
+        return self._registry
+
+    def complete(self, text: str) -> tuple[Completion, ...]:
+        """The completions for a command line."""
+        return self.registry.complete(text, self)
+
+    def may_run(self, call: Call) -> bool:
+        """Whether the command exists and is allowed now; if not, a notice says why and the text stays."""
+        command = self.registry.find(call.name)
+        if command is None:
+            near = ", ".join(f"/{name}" for name in self.registry.nearest(call.name))
+            hint = f" Did you mean {near}?" if near else ""
+            self.notify("warning", f"There is no command /{call.name}.{hint} //{call.name} sends it as text.")
+            return False
+        if self._app.bridge.status.is_working and not command.now:
+            # Beside the editor, not in the transcript, where the answer that streams would push it away.
+            self._app.main.status_line.hint(WAIT, 3.0)
+            return False
+        return True
+
+    async def run(self, call: Call) -> None:
+        """Runs a command that may run."""
+        command = self.registry.find(call.name)
+        if command is not None:
+            await command.run(self, call.args)
+
+    # -- CommandHost
+
+    def send(self, intent: Intent) -> str:
+        """Hands an intent to the runtime, returns its id."""
+        return self._app.send(intent)
+
+    def show(self, screen: str, argument: str = "") -> None:
+        """Opens a screen by name."""
+        # deferred: no screen is needed for the first frame
+        from musepi_tui.tui.screens import help as help_screen
+        from musepi_tui.tui.screens import model_picker, resume, theme, yolo
+
+        openers: Mapping[str, Callable[[Shell, str], None]] = {
+            "resume": resume.open_sessions,
+            "model": model_picker.open_models,
+            "theme": theme.open_themes,
+            "help": help_screen.open_help,
+            "hotkeys": help_screen.open_hotkeys,
+            "yolo": yolo.open_confirmation,
+        }
+        openers[screen](self._app, argument)
+
+    def notify(self, level: Literal["info", "warning", "error"], text: str) -> None:
+        """Shows a notice in the transcript."""
+        self._app.tell(level, text)
+
+    def view(self) -> SessionView:
+        """The session as it is now."""
+        return self._app.runtime.view()
+
+    def act(self, name: str, argument: str = "") -> None:
+        """``quit`` or ``set-theme``."""
+        match name:
+            case "quit":
+                self._app.leave()
+            case "set-theme":
+                self._app.looks.choose(argument)
+            case _:
+                raise ValueError(f"the screen cannot do {name!r}")
+
+    # -- Choices
+
+    def choices(self, kind: Literal["model", "theme", "thinking", "command"]) -> tuple[str, ...]:
+        """The values of a kind that can be completed."""
+        match kind:
+            case "model":
+                return tuple(model.key for model in self._app.runtime.models())
+            case "theme":
+                return self._app.looks.names
+            case "thinking":
+                return self._app.thinking_levels()
+            case "command":
+                return tuple(command.name for command in self.registry.commands)

@@ -1,0 +1,215 @@
+"""The facts that footer, status line and pending area show: a pure view model of the events."""
+
+from dataclasses import field
+from typing import TypeAlias
+
+from musepi_tui.base.dataclass import dataclass
+from musepi_tui.base.text import duration, short_number
+from musepi_tui.providers.types import Model
+from musepi_tui.runtime.events import (
+    AgentStarted,
+    Event,
+    MaintenanceEnded,
+    MaintenanceProgress,
+    MaintenanceStarted,
+    Meter,
+    ModeChanged,
+    ModelChanged,
+    Phase,
+    PhaseChanged,
+    QueueChanged,
+    RetryEnded,
+    RetryScheduled,
+    SaveStateChanged,
+    SessionReady,
+    SessionView,
+    ToolEnded,
+    ToolStarted,
+    UsageChanged,
+)
+
+WORKING_PHASES = frozenset({Phase.STREAMING, Phase.TOOLS, Phase.RETRYING, Phase.MAINTAINING})
+"""Phases in which something runs that esc stops."""
+
+LEAD_WORDS = {
+    "manual": "Compacting…",
+    "threshold": "Auto-compacting…",
+    "overflow": "Context overflow: compacting…",
+    "incomplete": "Output cut off: compacting…",
+    "idle": "Idle: compacting…",
+    "provider_switch": "Making the compacted history readable for this model…",
+}
+"""What the maintenance line says per reason (tui 6.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """A turn runs. ``since`` is monotonic seconds; ``tools`` the names of calls that run now."""
+
+    since: float
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The failed request is repeated at ``until`` (monotonic seconds)."""
+
+    until: float
+    attempt: int
+    max_attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Maintaining:
+    """A maintenance pass runs since ``since`` (monotonic seconds)."""
+
+    since: float
+    lead: str
+    progress: MaintenanceProgress | None = None
+
+
+Activity: TypeAlias = Working | Waiting | Maintaining
+
+
+@dataclass(slots=True)
+class Status:
+    """What the screen knows beyond the transcript. Changed by ``reset`` and ``apply`` only."""
+
+    phase: Phase = Phase.LOADING
+    meter: Meter = field(default_factory=Meter)
+    model: Model | None = None
+    thinking_level: str = "off"
+    mode: str = "ask"
+    name: str | None = None
+    cwd: str = ""
+    steering: tuple[str, ...] = ()
+    follow_up: tuple[str, ...] = ()
+    unsaved: int = 0
+    turn_since: float | None = None
+    running: dict[str, str] = field(default_factory=dict[str, str])
+    waiting: Waiting | None = None
+    pass_running: Maintaining | None = None
+
+    def reset(self, view: SessionView, now: float) -> None:
+        """Takes everything over from a view. ``now`` is monotonic seconds."""
+        self.phase = view.phase
+        self.meter = view.meter
+        self.model = view.model
+        self.thinking_level = view.thinking_level
+        self.mode = view.mode
+        self.name = view.name
+        self.cwd = view.header.cwd
+        self.steering = view.steering
+        self.follow_up = view.follow_up
+        self.unsaved = view.unsaved
+        self.turn_since = now if view.turn_open else None
+        self.running = {}
+        self.waiting = None
+        self.pass_running = Maintaining(now, "Compacting…") if view.compacting else None
+
+    def apply(self, event: Event, now: float) -> bool:
+        """Takes an event in; whether anything that is shown changed. ``now`` is monotonic seconds."""
+        match event:
+            case SessionReady():
+                self.reset(event.view, now)
+            case UsageChanged():
+                self.meter = event.meter
+            case ModelChanged():
+                self.model = event.model
+                self.thinking_level = event.thinking_level
+            case ModeChanged():
+                self.mode = event.mode
+            case QueueChanged():
+                self.steering, self.follow_up = event.steering, event.follow_up
+            case SaveStateChanged():
+                self.unsaved = event.unsaved
+            case _:
+                return self._apply_work(event, now)
+        return True
+
+    def _apply_work(self, event: Event, now: float) -> bool:
+        match event:
+            case PhaseChanged():
+                self._enter(event.phase)
+            case AgentStarted():
+                self.turn_since = now
+            case ToolStarted():
+                self.running[event.call_id] = event.tool
+            case ToolEnded():
+                self.running.pop(event.call_id, None)
+            case RetryScheduled():
+                self.waiting = Waiting(now + event.delay_s, event.attempt, event.max_attempts)
+            case RetryEnded():
+                self.waiting = None
+            case MaintenanceStarted():
+                self.pass_running = Maintaining(now, lead_words(event.reason, mid_turn=event.mid_turn))
+            case MaintenanceProgress():
+                started = self.pass_running or Maintaining(now, "Compacting…")
+                self.pass_running = Maintaining(started.since, started.lead, event)
+            case MaintenanceEnded():
+                self.pass_running = None
+            case _:
+                return False
+        return True
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase = phase
+        if phase is not Phase.RETRYING:
+            self.waiting = None
+        if phase not in WORKING_PHASES:
+            self.turn_since = None
+            self.running = {}
+
+    @property
+    def activity(self) -> Activity | None:
+        """The one thing the status line shows; None at rest."""
+        if self.pass_running is not None:
+            return self.pass_running
+        if self.waiting is not None:
+            return self.waiting
+        if self.phase in WORKING_PHASES and self.turn_since is not None:
+            return Working(self.turn_since, tuple(self.running.values()))
+        return None
+
+    @property
+    def is_working(self) -> bool:
+        """Whether something runs that esc stops."""
+        return self.phase in WORKING_PHASES or self.pass_running is not None
+
+    @property
+    def is_queueing(self) -> bool:
+        """Whether a message sent now waits: a turn is open, a pass runs, or the session still loads."""
+        return self.is_working or self.phase is Phase.LOADING
+
+
+def lead_words(reason: str, *, mid_turn: bool) -> str:
+    """How the maintenance line begins."""
+    if mid_turn and reason == "threshold":
+        return "Auto-compacting before the next step…"
+    return LEAD_WORDS.get(reason.replace("-", "_").replace(" ", "_"), "Compacting…")
+
+
+def describe(activity: Activity, now: float) -> str:
+    """The status line without its spinner. ``now`` is monotonic seconds."""
+    match activity:
+        case Working():
+            lead = f"Running {', '.join(dict.fromkeys(activity.tools))}…" if activity.tools else "Working…"
+            return f"{lead} {duration(now - activity.since)} (esc to cancel)"
+        case Waiting():
+            left_s = max(0, -int(-(activity.until - now) // 1))
+            return f"Retrying ({activity.attempt}/{activity.max_attempts}) in {left_s}s… (esc to cancel)"
+        case Maintaining():
+            parts = [f"{activity.lead} {duration(now - activity.since)}", *_progress(activity.progress)]
+            return f"{' · '.join(parts)} (esc to cancel)"
+
+
+def _progress(progress: MaintenanceProgress | None) -> list[str]:
+    if progress is None:
+        return []
+    counted = f"{progress.phase} {progress.done}/{progress.total}" if progress.total else progress.phase
+    if not progress.input_tokens:
+        return [counted]
+    flow = f"~{short_number(progress.input_tokens)} in"
+    if progress.output_tokens:
+        flow = f"{flow} → {short_number(progress.output_tokens)} out"
+    return [counted, flow]

@@ -1,0 +1,172 @@
+"""Slots become items when they are looked at: calls joined with results, kept while they are near. Pure."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, cast
+
+from musepi_tui.base.dataclass import dataclass
+from musepi_tui.base.errors import SessionError
+from musepi_tui.session.entries import EntryHead
+from musepi_tui.session.messages import ToolCallBlock, ToolResultMessage, text_of
+from musepi_tui.tui.transcript.blocks import (
+    CustomBlock,
+    HeaderBlock,
+    Item,
+    ItemKind,
+    NoticeBlock,
+    ToolBlock,
+    ToolState,
+)
+from musepi_tui.tui.transcript.facts import image_captions
+from musepi_tui.tui.transcript.items import STATE_TYPES, items_of_entry
+from musepi_tui.tui.transcript.live import LiveAnswer, LiveCalls
+from musepi_tui.tui.transcript.path import SlotPath
+from musepi_tui.tui.transcript.slots import LocalSlot
+from musepi_tui.tui.transcript.titles import view_of_call, view_of_details
+
+_KEPT_SLOTS = 600
+"""Slots whose items stay in memory: some screenfuls around the reader."""
+
+
+class ItemBuilder:
+    """The items of each slot of a path."""
+
+    def __init__(self, path: SlotPath, calls: LiveCalls) -> None:
+        self.turn_open = False
+        self.shows_model_changes = True
+        self.thinking_s: dict[str, float] = {}
+        """Seconds of reasoning by item id, as far as they were watched."""
+        self.result_s: dict[str, float] = {}
+        """Seconds a call took, by the entry id of its result."""
+        self.path = path
+        self.calls = calls
+        self._kept: OrderedDict[str, tuple[Item, ...]] = OrderedDict()
+        self._revisions: dict[str, int] = {}
+
+    def items_at(self, index: int) -> tuple[Item, ...]:
+        """The items of a slot; reads its entry when it is not at hand."""
+        slot = self.path[index]
+        known = self._kept.get(slot.id)
+        if known is not None:
+            self._kept.move_to_end(slot.id)
+            return known
+        items = self._local_items(slot) if isinstance(slot, LocalSlot) else self._entry_items(slot, index)
+        self._kept[slot.id] = items
+        if len(self._kept) > _KEPT_SLOTS:
+            self._kept.popitem(last=False)
+        return items
+
+    def kept(self, slot_id: str) -> tuple[Item, ...] | None:
+        """The items of a slot when they are in memory."""
+        return self._kept.get(slot_id)
+
+    def touch(self, slot_id: str) -> None:
+        """The items of a slot differ now."""
+        self._revisions[slot_id] = self._revisions.get(slot_id, 0) + 1
+        self._kept.pop(slot_id, None)
+
+    def forget(self, *, everything: bool) -> None:
+        """Builds all items anew; ``everything``: it is another session."""
+        self._kept.clear()
+        if everything:
+            self._revisions.clear()
+            self.thinking_s.clear()
+            self.result_s.clear()
+
+    def tool_block(self, call: ToolCallBlock, index: int) -> ToolBlock:
+        """The call of the answer in slot ``index``, joined with what is known about its result."""
+        result = self.path.results_of(index).get(call.id)
+        if result is not None:
+            return self._finished(call, *result, index=index)
+        live = self.calls.get(call.id)
+        is_open = live is not None or (self.turn_open and self._is_newest_answer(index))
+        return self._unfinished(call, ToolState.PENDING if is_open else ToolState.CANCELLED)
+
+    def _local_items(self, slot: LocalSlot) -> tuple[Item, ...]:
+        if slot.hidden:
+            return ()
+        revision = self._revisions.get(slot.id, 0)
+        match slot.content:
+            case HeaderBlock():
+                return (Item(slot.id, ItemKind.HEADER, slot.content, revision),)
+            case NoticeBlock():
+                return (Item(slot.id, ItemKind.NOTICE, slot.content, revision),)
+            case LiveAnswer():
+                return slot.content.items(
+                    lambda item_id, call: Item(
+                        item_id, ItemKind.TOOL, self._unfinished(call, ToolState.PENDING), revision
+                    )
+                )
+
+    def _entry_items(self, slot: EntryHead, index: int) -> tuple[Item, ...]:
+        entry = self.path.entry(slot.id)
+        revision = self._revisions.get(slot.id, 0)
+        if isinstance(entry, SessionError):
+            return (Item(slot.id, ItemKind.CUSTOM, CustomBlock("unreadable entry", str(entry)), revision),)
+        return items_of_entry(entry, _Around(self, index), revision)
+
+    def _finished(
+        self, call: ToolCallBlock, entry_id: str, result: ToolResultMessage, *, index: int
+    ) -> ToolBlock:
+        text = text_of(result.content)
+        placeholder = self.path.placeholder(entry_id, index)
+        if placeholder is None and result.pruned_at_ms is not None:
+            placeholder = text
+        return ToolBlock(
+            call.name,
+            ToolState.ERROR if result.is_error else ToolState.OK,
+            view_of_details(result.details) or view_of_call(call.name, call.arguments),
+            text,
+            call.arguments,
+            image_captions(result.content),
+            self.result_s.get(entry_id, _stored_seconds(result.details)),
+            placeholder,
+        )
+
+    def _unfinished(self, call: ToolCallBlock, state: ToolState) -> ToolBlock:
+        live = self.calls.get(call.id)
+        if live is None:
+            return ToolBlock(
+                call.name, state, view_of_call(call.name, call.arguments), arguments=call.arguments
+            )
+        return ToolBlock(call.name, live.state, live.view, live.text, call.arguments, seconds=live.seconds)
+
+    def _is_newest_answer(self, index: int) -> bool:
+        return not any(
+            isinstance(slot := self.path[later], EntryHead) and slot.role in ("assistant", "user")
+            for later in range(index + 1, len(self.path))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """``Surroundings`` of the entry in one slot."""
+
+    builder: ItemBuilder
+    index: int
+
+    def tool_block(self, call: ToolCallBlock) -> ToolBlock:
+        return self.builder.tool_block(call, self.index)
+
+    def has_call(self, call_id: str) -> bool:
+        return self.builder.path.owner_of(self.index, call_id) is not None
+
+    def late_warning(self) -> str | None:
+        return self.builder.path.late_warning(self.index)
+
+    def thinking_seconds(self, item_id: str) -> float | None:
+        return self.builder.thinking_s.get(item_id)
+
+    @property
+    def shows_model_changes(self) -> bool:
+        return self.builder.shows_model_changes and self._follows_message()
+
+    def _follows_message(self) -> bool:
+        """What a session begins with stands in header and footer; only a change of it is worth a row."""
+        before = (self.builder.path[place] for place in range(self.index - 1, -1, -1))
+        return any(isinstance(slot, EntryHead) and slot.type not in STATE_TYPES for slot in before)
+
+
+def _stored_seconds(details: object) -> float | None:
+    value = cast("Mapping[str, Any]", details).get("durationMs") if isinstance(details, Mapping) else None
+    return value / 1000 if isinstance(value, int | float) else None

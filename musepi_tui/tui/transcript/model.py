@@ -1,0 +1,336 @@
+"""What the transcript holds, from a session view and from events: the same items either way. Pure.
+
+Items are never stored here for long: a slot's entry is read when the slot comes near the screen.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Literal
+
+from musepi_tui.runtime.events import (
+    AgentEnded,
+    AgentSettled,
+    AgentStarted,
+    ApprovalAsked,
+    ApprovalClosed,
+    AssistantDelta,
+    AssistantEnded,
+    AssistantStarted,
+    EntryAppended,
+    Event,
+    Notice,
+    Phase,
+    RuntimeFault,
+    SessionReady,
+    SessionView,
+    ToolEnded,
+    ToolProgress,
+    ToolStarted,
+)
+from musepi_tui.session.entries import ContextEditEntry, Entry, EntryHead, MessageEntry, StateEntry
+from musepi_tui.session.messages import ToolResultMessage
+from musepi_tui.tui.transcript.blocks import HeaderBlock, Item, NoticeBlock, ThinkingBlock
+from musepi_tui.tui.transcript.builder import ItemBuilder
+from musepi_tui.tui.transcript.live import LiveAnswer, LiveCalls
+from musepi_tui.tui.transcript.path import SlotPath, is_compaction_warning
+from musepi_tui.tui.transcript.slots import Changes, LocalSlot, estimate_rows, head_of
+
+_KEPT_LIVE_NAMES = 64
+"""Finished answers whose live id is remembered: a drawing made while it streamed is found by it."""
+
+_RECENT = 64
+"""An entry that is told twice (in the view and as an event) is among the newest."""
+
+HEADER_ID = "local:header"
+
+Level = Literal["info", "warning", "error"]
+
+
+class TranscriptModel:
+    """Slots and their items. ``read`` gives an entry by id, ``now`` seconds that never go back.
+
+    One view follows it: ``take_changes`` tells what happened since it was last called.
+    """
+
+    def __init__(self, read: Callable[[str], Entry], *, now: Callable[[], float] = time.monotonic) -> None:
+        self.expanded = False
+        """Whether everything that can be opened is open, unless toggled by itself."""
+        self.shows_thinking = True
+        self._now = now
+        self._path = SlotPath(read)
+        self._calls = LiveCalls()
+        self._builder = ItemBuilder(self._path, self._calls)
+        self._overrides: dict[str, bool] = {}
+        self._live_names: OrderedDict[str, str] = OrderedDict()
+        self._changes = Changes(reset=True)
+        self._session_id: str | None = None
+        self._notices = 0
+        self._turn_after: str | None = None
+
+    def __len__(self) -> int:
+        """How many slots there are."""
+        return len(self._path)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """All items, oldest first. Reads every entry: for copies, tests and short sessions."""
+        return tuple(item for index in range(len(self._path)) for item in self.items_at(index))
+
+    def slot_id(self, index: int) -> str:
+        """The entry id, or local name, of a slot."""
+        return self._path[index].id
+
+    def index_of(self, slot_id: str) -> int | None:
+        """The slot of that id. Answers keep their place when their entry comes, not their id."""
+        return self._path.index_of(slot_id)
+
+    def live_name(self, item_id: str) -> str | None:
+        """The id an item of a finished answer had while it was received."""
+        entry_id, slash, index = item_id.partition("/")
+        name = self._live_names.get(entry_id)
+        return f"{name}{slash}{index}" if name is not None else None
+
+    def items_at(self, index: int) -> tuple[Item, ...]:
+        """The items of a slot; reads its entry when it is not at hand."""
+        return self._builder.items_at(index)
+
+    def estimates(self, width_cells: int, start: int = 0, stop: int | None = None) -> list[int]:
+        """Rows the slots from ``start`` to ``stop`` will take, guessed without reading anything."""
+        return estimate_rows(self._path.between(start, stop), width_cells)
+
+    def take_changes(self) -> Changes:
+        """What happened since the last call."""
+        changes, self._changes = self._changes, Changes()
+        return changes
+
+    # what a person does
+
+    def is_expanded(self, item: Item) -> bool:
+        """Whether an item is drawn in full."""
+        default = self.shows_thinking if isinstance(item.block, ThinkingBlock) else self.expanded
+        return self._overrides.get(item.id, default)
+
+    def toggle(self, item: Item) -> None:
+        """Opens or closes one item. The caller draws its slot again."""
+        self._overrides[item.id] = not self.is_expanded(item)
+
+    def toggle_expanded(self) -> None:
+        """Opens or closes everything but thinking. The caller draws everything again."""
+        self.expanded = not self.expanded
+        self._overrides.clear()
+
+    def toggle_thinking(self) -> None:
+        """Shows or hides what the model thought. The caller draws everything again."""
+        self.shows_thinking = not self.shows_thinking
+        self._overrides.clear()
+
+    def notice(self, level: Level, text: str, detail: str | None = None) -> None:
+        """A line for the person; the same line again is counted."""
+        last = self._path[len(self._path) - 1] if len(self._path) else None
+        if isinstance(last, LocalSlot) and isinstance(last.content, NoticeBlock):
+            known = last.content
+            if (known.level, known.text) == (level, text):
+                last.content = NoticeBlock(level, text, detail or known.detail, known.count + 1)
+                self._touch(len(self._path) - 1)
+                return
+        self._notices += 1
+        slot = LocalSlot(f"local:notice-{self._notices}", NoticeBlock(level, text, detail))
+        self._changes.insert(self._path.append_local(slot))
+
+    def set_header(self, lines: tuple[str, ...]) -> None:
+        """The welcome at the top of the transcript; no lines take it away."""
+        index = 0 if len(self._path) and self._path[0].id == HEADER_ID else None
+        if index is None:
+            self._path.insert_first(LocalSlot(HEADER_ID, HeaderBlock(lines), hidden=not lines))
+            self._changes.insert(0)
+            return
+        slot = self._path[index]
+        assert isinstance(slot, LocalSlot)
+        slot.content, slot.hidden = HeaderBlock(lines), not lines
+        self._touch(index)
+
+    def show_model_changes(self, *, shown: bool) -> None:
+        """Whether changes of model and level are told (``display.showModelChanges``)."""
+        self._builder.shows_model_changes = shown
+        self._builder.forget(everything=False)
+        self._changes = Changes(reset=True)
+
+    # what the runtime tells
+
+    def reset(self, view: SessionView) -> None:
+        """The session as ``view`` shows it. Header and, in the same session, notices and toggles stay."""
+        same = view.header.id == self._session_id
+        self._session_id = view.header.id
+        kept = [slot for slot in self._path.local_slots() if same or slot.id == HEADER_ID]
+        if not same:
+            self._overrides.clear()
+        self._builder.forget(everything=not same)
+        self._builder.turn_open = view.turn_open
+        self._calls.clear()
+        for entry in view.tail:
+            self._path.remember(entry)
+        if view.phase is Phase.LOADING:
+            heads = [view.tree.heads.get(entry.id) or head_of(entry) for entry in view.tail]
+        else:
+            heads = list(view.tree.path())
+        self._path.replace_all(heads, [slot for slot in kept if not isinstance(slot.content, LiveAnswer)])
+        self._changes = Changes(reset=True)
+
+    def apply(self, event: Event) -> bool:
+        """Takes an event in; true when something on the screen may differ."""
+        match event:
+            case SessionReady():
+                self.reset(event.view)
+            case EntryAppended():
+                self._append(event)
+            case AssistantStarted() | AssistantDelta() | AssistantEnded():
+                self._apply_answer(event)
+            case ToolStarted() | ToolProgress() | ToolEnded() | ApprovalAsked() | ApprovalClosed():
+                self._apply_call(event)
+            case AgentStarted() | AgentEnded() | AgentSettled():
+                return self._apply_turn(is_open=isinstance(event, AgentStarted))
+            case Notice():
+                self.notice(event.level, event.text, event.detail)
+            case RuntimeFault():
+                self.notice("error", f"Something went wrong in {event.where}: {event.text}")
+            case _:
+                return False
+        return True
+
+    def _append(self, event: EntryAppended) -> None:
+        entry = event.entry
+        if self._is_known(entry.id):
+            return
+        live_index = self._live_index(event.live_id) if event.live_id else None
+        if live_index is not None:
+            self._settle(live_index, entry)
+        else:
+            self._changes.insert(self._path.append_entry(entry))
+        self._spread(entry)
+
+    def _settle(self, index: int, entry: Entry) -> None:
+        """The answer in slot ``index`` is stored now: it becomes an entry where it stands."""
+        slot = self._path[index]
+        if isinstance(slot, LocalSlot) and isinstance(slot.content, LiveAnswer):
+            for block, seconds in slot.content.thinking_seconds():
+                self._builder.thinking_s[f"{entry.id}/{block}"] = seconds
+        self._live_names[entry.id] = slot.id
+        if len(self._live_names) > _KEPT_LIVE_NAMES:
+            self._live_names.popitem(last=False)
+        for item in self._builder.kept(slot.id) or ():
+            if item.id in self._overrides:
+                self._overrides[item.id.replace(slot.id, entry.id, 1)] = self._overrides.pop(item.id)
+        self._path.settle(index, entry)
+        self._changes.dirty.add(index)
+
+    def _spread(self, entry: Entry) -> None:
+        """Draws the items again that a new entry says something about."""
+        match entry:
+            case MessageEntry(message=ToolResultMessage() as result):
+                seconds = self._calls.stored(result.tool_call_id)
+                if seconds is not None:
+                    self._builder.result_s[entry.id] = seconds
+                self._touch_result(entry.id, result.tool_call_id)
+            case ContextEditEntry():
+                target = self._path.entry(entry.target_id)
+                if isinstance(target, MessageEntry) and isinstance(target.message, ToolResultMessage):
+                    self._touch_result(target.id, target.message.tool_call_id)
+            case StateEntry() if is_compaction_warning(entry):
+                for index in range(len(self._path) - 1, -1, -1):
+                    slot = self._path[index]
+                    if isinstance(slot, EntryHead) and slot.type == "compaction":
+                        self._touch(index)
+                        return
+            case _:
+                return
+
+    def _apply_answer(self, event: AssistantStarted | AssistantDelta | AssistantEnded) -> None:
+        if isinstance(event, AssistantStarted):
+            slot = LocalSlot(event.live_id, LiveAnswer(event.live_id, self._now))
+            self._changes.insert(self._path.append_local(slot))
+            return
+        index = self._live_index(event.live_id)
+        if index is None:
+            return
+        slot = self._path[index]
+        assert isinstance(slot, LocalSlot)
+        if isinstance(event, AssistantEnded):
+            slot.hidden = True
+        elif isinstance(slot.content, LiveAnswer):
+            slot.content.take(event.event)
+        self._touch(index)
+
+    def _apply_call(
+        self, event: ToolStarted | ToolProgress | ToolEnded | ApprovalAsked | ApprovalClosed
+    ) -> None:
+        match event:
+            case ToolStarted():
+                self._calls.started(event)
+            case ToolProgress():
+                self._calls.progressed(event.call_id, event.text)
+            case ToolEnded():
+                self._calls.ended(event)
+            case ApprovalAsked():
+                self._calls.asked(event)
+            case ApprovalClosed():
+                call_id = self._calls.answered(event.request_id)
+                if call_id is not None:
+                    self._touch_call(call_id)
+                return
+        self._touch_call(event.call_id)
+
+    def _apply_turn(self, *, is_open: bool) -> bool:
+        """A turn began or ended: calls nobody answered are cancelled then."""
+        if is_open == self._builder.turn_open:
+            return False
+        self._builder.turn_open = is_open
+        if is_open:
+            self._turn_after = self._path.last_entry_id()
+            return False
+        self._calls.clear()
+        touched = self._path.unanswered(self._turn_after)
+        for index in touched:
+            self._touch(index)
+        return bool(touched)
+
+    def _touch(self, index: int) -> None:
+        self._builder.touch(self._path[index].id)
+        self._changes.dirty.add(index)
+
+    def _touch_result(self, entry_id: str, call_id: str) -> None:
+        """Draws a result and the call it answers again."""
+        index = self._path.index_of(entry_id)
+        if index is None:
+            return
+        self._touch(index)
+        owner = self._path.owner_of(index, call_id)
+        if owner is not None:
+            self._touch(owner)
+
+    def _touch_call(self, call_id: str) -> None:
+        """Draws the answer that holds a call again."""
+        for index in range(len(self._path) - 1, -1, -1):
+            slot = self._path[index]
+            if isinstance(slot, LocalSlot):
+                answer = slot.content
+                if isinstance(answer, LiveAnswer) and any(call.id == call_id for call in answer.calls()):
+                    self._touch(index)
+                    return
+            elif slot.role == "assistant":
+                owner = self._path.owner_of(index + 1, call_id)
+                if owner is not None:
+                    self._touch(owner)
+                return
+
+    def _live_index(self, live_id: str) -> int | None:
+        """The slot of an answer that is still being received."""
+        for index in range(len(self._path) - 1, max(-1, len(self._path) - 1 - _RECENT), -1):
+            slot = self._path[index]
+            if slot.id == live_id and isinstance(slot, LocalSlot) and isinstance(slot.content, LiveAnswer):
+                return index
+        return None
+
+    def _is_known(self, entry_id: str) -> bool:
+        first = max(0, len(self._path) - _RECENT)
+        return any(self._path[index].id == entry_id for index in range(first, len(self._path)))

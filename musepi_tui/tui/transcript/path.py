@@ -1,0 +1,239 @@
+"""The slots in order, and what entries say about each other: results to calls, edits to results. Pure.
+
+Joins look at neighbours only, so that a session of any length opens without reading its middle.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from musepi_tui.base.errors import SessionError
+from musepi_tui.session.entries import ContextEditEntry, Entry, EntryHead, MessageEntry, StateEntry
+from musepi_tui.session.messages import (
+    AssistantMessage,
+    Message,
+    ToolResultMessage,
+    UserMessage,
+    text_of,
+    tool_calls_of,
+)
+from musepi_tui.tui.transcript.live import LiveAnswer
+from musepi_tui.tui.transcript.slots import LocalSlot, Slot, head_of, message_role
+
+_KEPT_BODIES = 600
+"""Entries kept in memory: the newest and those around the reader. More would keep alive what the runtime
+has let go."""
+
+_TURN_SLOTS = 500
+"""Slots of a turn that are looked through when it ends."""
+
+COMPACTION_WARNING = "compaction.warning"
+"""``customType`` of a warning found after its compaction was written (compaction 1.6)."""
+
+
+class SlotPath:
+    """Slots oldest first. ``read`` gives an entry by id and may raise ``SessionError``."""
+
+    def __init__(self, read: Callable[[str], Entry]) -> None:
+        self._read = read
+        self._slots: list[Slot] = []
+        self._bodies: OrderedDict[str, Entry] = OrderedDict()
+        self._edits: dict[str, ContextEditEntry] = {}
+        self._edits_known_from = 0
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __getitem__(self, index: int) -> Slot:
+        return self._slots[index]
+
+    def between(self, start: int, stop: int | None) -> list[Slot]:
+        """The slots of a range."""
+        return self._slots[start:stop]
+
+    def replace_all(self, heads: Iterable[EntryHead], locals_: Iterable[LocalSlot]) -> None:
+        """Other entries; each local slot is put behind the entry it followed, or at the end."""
+        self._slots = list(heads)
+        self._edits.clear()
+        for slot in locals_:
+            self._slots.insert(self._place_of(slot), slot)
+        self._edits_known_from = len(self._slots)
+
+    def index_of(self, slot_id: str) -> int | None:
+        """The index of a slot, found from the end."""
+        for index in range(len(self._slots) - 1, -1, -1):
+            if self._slots[index].id == slot_id:
+                return index
+        return None
+
+    def last_entry_id(self) -> str | None:
+        """The newest entry."""
+        return next((slot.id for slot in reversed(self._slots) if isinstance(slot, EntryHead)), None)
+
+    def local_slots(self) -> tuple[LocalSlot, ...]:
+        """The slots no entry stands behind, in order."""
+        return tuple(slot for slot in self._slots if isinstance(slot, LocalSlot))
+
+    def insert_first(self, slot: LocalSlot) -> None:
+        """A slot of the screen only, at the top."""
+        self._slots.insert(0, slot)
+        self._edits_known_from += 1
+
+    def append_local(self, slot: LocalSlot) -> int:
+        """A slot of the screen only, at the end. Returns its index."""
+        slot.after = self.last_entry_id()
+        self._slots.append(slot)
+        return len(self._slots) - 1
+
+    def append_entry(self, entry: Entry) -> int:
+        """A new entry, before an answer that is still being received: entries keep their order.
+
+        Returns its index. Whoever keeps indexes must count one more from there on.
+        """
+        self.remember(entry)
+        index = len(self._slots)
+        while index and self._is_open_answer(self._slots[index - 1]):
+            index -= 1
+        self._slots.insert(index, head_of(entry))
+        if index < self._edits_known_from:
+            self._edits_known_from += 1
+        if isinstance(entry, ContextEditEntry):
+            self._edits[entry.target_id] = entry
+        return index
+
+    def settle(self, index: int, entry: Entry) -> None:
+        """The answer received in slot ``index`` became an entry."""
+        self.remember(entry)
+        self._slots[index] = head_of(entry)
+
+    def remember(self, entry: Entry) -> None:
+        """Keeps a body at hand."""
+        self._bodies[entry.id] = entry
+        self._bodies.move_to_end(entry.id)
+        if len(self._bodies) > _KEPT_BODIES:
+            self._bodies.popitem(last=False)
+
+    def entry(self, entry_id: str) -> Entry | SessionError:
+        """The entry of that id, or why it cannot be read."""
+        known = self._bodies.get(entry_id)
+        if known is not None:
+            return known
+        try:
+            entry = self._read(entry_id)
+        except SessionError as error:
+            return error
+        self.remember(entry)
+        return entry
+
+    def results_of(self, index: int) -> dict[str, tuple[str, ToolResultMessage]]:
+        """Results of the calls of the answer in slot ``index``: call id → entry id and message.
+
+        They lie between that answer and the next one.
+        """
+        found: dict[str, tuple[str, ToolResultMessage]] = {}
+        for known in range(index + 1, len(self._slots)):
+            slot = self._slots[known]
+            if not isinstance(slot, EntryHead) or slot.type != "message":
+                continue
+            if slot.role in ("assistant", "user"):
+                break
+            message = self._message(slot)
+            if isinstance(message, AssistantMessage | UserMessage):
+                break
+            if isinstance(message, ToolResultMessage):
+                found.setdefault(message.tool_call_id, (slot.id, message))
+        return found
+
+    def unanswered(self, since: str | None) -> list[int]:
+        """The answers behind the entry ``since`` that hold a call without result, looked for among the
+        newest slots."""
+        found: list[int] = []
+        for index in range(len(self._slots) - 1, max(-1, len(self._slots) - 1 - _TURN_SLOTS), -1):
+            slot = self._slots[index]
+            if slot.id == since:
+                break
+            if not isinstance(slot, EntryHead) or slot.role != "assistant":
+                continue
+            message = self._message(slot)
+            results = self.results_of(index)
+            if isinstance(message, AssistantMessage) and any(
+                call.id not in results for call in tool_calls_of(message)
+            ):
+                found.append(index)
+        return found
+
+    def owner_of(self, index: int, call_id: str) -> int | None:
+        """The slot of the answer whose call the result in slot ``index`` answers."""
+        for before in range(index - 1, -1, -1):
+            slot = self._slots[before]
+            if not isinstance(slot, EntryHead) or slot.role not in ("assistant", None):
+                continue
+            message = self._message(slot)
+            if isinstance(message, AssistantMessage):
+                return before if any(call.id == call_id for call in tool_calls_of(message)) else None
+        return None
+
+    def placeholder(self, entry_id: str, index: int) -> str | None:
+        """What the session shows instead of an entry behind slot ``index``: the text of its newest edit."""
+        self._learn_edits(index)
+        edit = self._edits.get(entry_id)
+        if edit is None or edit.replacement is None:
+            return None
+        place = self.index_of(edit.id)
+        # An edit holds only behind its target (compaction 1.6); a damaged file may have it before.
+        return text_of(edit.replacement) if place is not None and place > index else None
+
+    def late_warning(self, index: int) -> str | None:
+        """The warning stored between the compaction in slot ``index`` and the next one."""
+        for known in range(index + 1, len(self._slots)):
+            slot = self._slots[known]
+            if not isinstance(slot, EntryHead) or slot.type not in ("custom", "compaction"):
+                continue
+            if slot.type == "compaction":
+                return None
+            entry = self.entry(slot.id)
+            data = entry.fields.get("data") if isinstance(entry, StateEntry) else None
+            if isinstance(data, Mapping) and is_compaction_warning(entry):
+                return str(cast("Mapping[str, Any]", data).get("warning") or "") or None
+        return None
+
+    def _learn_edits(self, index: int) -> None:
+        """Reads the edits behind slot ``index`` that were not read yet; a newer edit of a target wins."""
+        for known in range(self._edits_known_from - 1, index, -1):
+            slot = self._slots[known]
+            if isinstance(slot, EntryHead) and slot.type == "context_edit":
+                edit = self.entry(slot.id)
+                if isinstance(edit, ContextEditEntry):
+                    self._edits.setdefault(edit.target_id, edit)
+        self._edits_known_from = min(self._edits_known_from, index + 1)
+
+    def _message(self, head: EntryHead) -> Message | None:
+        if head.type != "message":
+            return None
+        entry = self.entry(head.id)
+        return entry.message if isinstance(entry, MessageEntry) else None
+
+    def _place_of(self, slot: LocalSlot) -> int:
+        if slot.after is None:
+            return sum(1 for known in self._slots[:8] if isinstance(known, LocalSlot) and known.after is None)
+        place = self.index_of(slot.after)
+        if place is None:
+            return len(self._slots)
+        place += 1
+        while place < len(self._slots) and isinstance(self._slots[place], LocalSlot):
+            place += 1
+        return place
+
+    @staticmethod
+    def _is_open_answer(slot: Slot) -> bool:
+        return isinstance(slot, LocalSlot) and isinstance(slot.content, LiveAnswer) and not slot.hidden
+
+
+def is_compaction_warning(entry: object) -> bool:
+    """Whether an entry adds a warning to a compaction."""
+    return isinstance(entry, StateEntry) and entry.fields.get("customType") == COMPACTION_WARNING
+
+
+def is_result(entry: Entry) -> bool:
+    """Whether an entry holds the result of a call."""
+    return isinstance(entry, MessageEntry) and message_role(entry.message) == "toolResult"

@@ -1,0 +1,86 @@
+import errno
+import os
+import stat
+
+import pytest
+
+from musepi_tui.base.files import atomic_write, read_regular
+
+
+def _mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_gets_what_the_umask_leaves(tmp_path):
+    old = os.umask(0o027)
+    try:
+        atomic_write(tmp_path / "f", b"data")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "f").read_bytes() == b"data"
+    assert _mode(tmp_path / "f") == 0o640
+
+
+def test_the_mode_of_an_old_file_is_kept(tmp_path):
+    file = tmp_path / "run.sh"
+    file.write_bytes(b"old")
+    file.chmod(0o751)
+    atomic_write(file, b"new")
+    assert (file.read_bytes(), _mode(file)) == (b"new", 0o751)
+
+
+def test_the_mode_asked_for_wins_over_umask_and_old_mode(tmp_path):
+    file = tmp_path / "auth.json"
+    file.write_bytes(b"old")
+    file.chmod(0o644)
+    atomic_write(file, b"new", mode=0o600)
+    assert _mode(file) == 0o600
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    file = tmp_path / "f"
+    file.write_bytes(b"old")
+
+    def fail(_descriptor):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        atomic_write(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+def test_a_link_is_replaced_and_its_target_untouched(tmp_path):
+    target = tmp_path / "target"
+    target.write_bytes(b"target")
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    atomic_write(link, b"new")
+    assert (target.read_bytes(), link.is_symlink(), link.read_bytes()) == (b"target", False, b"new")
+
+
+def test_a_very_long_name_still_gets_a_temporary_one(tmp_path):
+    file = tmp_path / ("n" * 255)
+    atomic_write(file, b"x")
+    assert file.read_bytes() == b"x"
+
+
+def test_reading_stops_at_the_limit(tmp_path):
+    file = tmp_path / "f"
+    file.write_bytes(b"12345")
+    assert read_regular(file, 5) == b"12345"
+    with pytest.raises(OSError, match="larger than 4 bytes") as caught:
+        read_regular(file, 4)
+    assert caught.value.errno == errno.EFBIG
+
+
+def test_reading_a_pipe_fails_instead_of_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        read_regular(tmp_path / "pipe", 10)
+
+
+def test_reading_a_folder_fails(tmp_path):
+    with pytest.raises(OSError, match="(not a regular file|directory)"):
+        read_regular(tmp_path, 10)

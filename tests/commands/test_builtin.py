@@ -1,0 +1,74 @@
+from typing import Any
+
+import pytest
+
+from musepi_tui.commands.registry import CommandRegistry
+from musepi_tui.runtime.intents import Compact, NewSession, Retry, SetMode, SetThinking
+from tests.support.transcripts import session_view
+
+
+class FakeHost:
+    """Remembers what a command asked for."""
+
+    def __init__(self) -> None:
+        self.did: list[tuple[Any, ...]] = []
+
+    def send(self, intent: Any) -> str:
+        self.did.append(("send", intent))
+        return "intent-1"
+
+    def show(self, screen: str, argument: str = "") -> None:
+        self.did.append(("show", screen, argument))
+
+    def notify(self, level: str, text: str) -> None:
+        self.did.append(("notify", level, text))
+
+    def view(self) -> Any:
+        return session_view(())
+
+    def act(self, name: str, argument: str = "") -> None:
+        self.did.append(("act", name, argument))
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "did"),
+    [
+        ("compact", "the parser", ("send", Compact(focus="the parser"))),
+        ("compact", "summary", ("send", Compact(mode="summary"))),
+        ("new", "", ("send", NewSession())),
+        ("resume", "abc", ("show", "resume", "abc")),
+        ("model", "son", ("show", "model", "son")),
+        ("help", "/compact", ("show", "help", "compact")),
+        ("hotkeys", "", ("show", "hotkeys", "")),
+        ("theme", "", ("show", "theme", "")),
+        ("theme", " light ", ("act", "set-theme", "light")),
+        ("quit", "", ("act", "quit", "")),
+        ("mode", "auto-edit", ("send", SetMode("auto-edit"))),
+        ("mode", "YOLO", ("show", "yolo", "")),
+        ("mode", "", ("notify", "info", "mode ask: reads run, everything else asks")),
+        ("mode", "x", ("notify", "warning", 'There is no mode "x". Modes: ask, auto-edit, yolo.')),
+        ("thinking", "high", ("send", SetThinking("high"))),
+        ("retry", "", ("send", Retry())),
+    ],
+)
+async def test_command_does_one_thing(name, args, did):
+    host = FakeHost()
+    await CommandRegistry.discover().find(name).run(host, args)
+    assert host.did == [did]
+
+
+@pytest.mark.parametrize(("args", "level"), [("", "info"), ("huge", "warning")])
+async def test_thinking_names_the_levels_there_are(args, level):
+    host = FakeHost()
+    await CommandRegistry.discover().find("thinking").run(host, args)
+    assert host.did[0][1] == level
+    assert "off, minimal, low, medium, high, xhigh, max" in host.did[0][2]
+
+
+@pytest.mark.parametrize(
+    ("name", "now"),
+    [("compact", False), ("new", False), ("resume", False), ("retry", False)]
+    + [(name, True) for name in ("model", "help", "hotkeys", "theme", "quit", "mode", "thinking")],
+)
+def test_commands_that_may_run_during_a_turn(name, now):
+    assert CommandRegistry.discover().find(name).now is now

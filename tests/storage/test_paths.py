@@ -1,0 +1,102 @@
+import hashlib
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from musepi_tui.session.entries import SessionHeader
+from musepi_tui.storage.paths import (
+    artifact_folder,
+    encode_cwd,
+    find_paths,
+    folders_of,
+    make_private_folder,
+    same_folder,
+    session_dir_override,
+    session_folder,
+    session_path,
+)
+
+
+def test_home_variable_puts_everything_in_one_folder(tmp_path):
+    paths = find_paths({"MUSEPI_HOME": str(tmp_path)})
+    assert (paths.config, paths.data, paths.state) == (tmp_path, tmp_path, tmp_path / "state")
+    assert paths.sessions == tmp_path / "sessions"
+
+
+def test_without_it_the_folders_of_the_platform_are_used():
+    paths = find_paths({})
+    assert {path.name for path in (paths.config, paths.data, paths.state)} == {"musepi"}
+
+
+@pytest.mark.parametrize(
+    ("cwd", "expected"),
+    [("/home/a/b", "--home-a-b--"), ("C:\\Users\\me\\x", "--C--Users-me-x--"), ("/", "----")],
+)
+def test_folder_is_encoded_as_pi_does(cwd, expected):
+    assert encode_cwd(Path(cwd)) == expected
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "ü" * 150])
+def test_long_folder_names_are_cut_at_a_character_and_get_a_hash(name):
+    encoded = encode_cwd(Path("/" + name))
+    assert len(encoded.encode()) <= 200
+    assert encoded.endswith(f"-{hashlib.sha256(f'/{name}'.encode()).hexdigest()[:12]}--")
+    assert encode_cwd(Path(f"/{name}y")) != encoded
+
+
+def test_file_name_holds_time_and_id():
+    header = SessionHeader("id-1", "2026-01-02T03:04:05.678Z", "/p")
+    assert session_path(Path("/d"), header) == Path("/d/2026-01-02T03-04-05-678Z_id-1.jsonl")
+
+
+def test_override_holds_sessions_flat(tmp_path):
+    paths = find_paths({"MUSEPI_HOME": str(tmp_path)})
+    assert session_folder(paths, tmp_path) == paths.sessions / encode_cwd(tmp_path.resolve())
+    assert session_folder(paths, tmp_path, tmp_path / "flat") == tmp_path / "flat"
+
+
+def test_override_comes_from_the_environment_before_the_setting(tmp_path):
+    assert session_dir_override({"MUSEPI_SESSION_DIR": str(tmp_path)}, "/other") == tmp_path
+    assert session_dir_override({}, "/other") == Path("/other")
+    assert session_dir_override({}) is None
+
+
+def test_sessions_are_found_under_every_spelling(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
+    work, scratch = tmp_path / "home" / "a" / "b", tmp_path / "tmp" / "x"
+    for folder in (work, scratch):
+        folder.mkdir(parents=True)
+    root = tmp_path / "root"
+    digest = hashlib.sha256(str(work.resolve()).encode()).hexdigest()
+    for name in (encode_cwd(work.resolve()), "-a-b", f"home-b-{digest}", "-tmp-x", "-other"):
+        (root / name).mkdir(parents=True)
+    assert {folder.name for folder in folders_of(root, work)} == {
+        encode_cwd(work.resolve()),
+        "-a-b",
+        f"home-b-{digest}",
+    }
+    assert [folder.name for folder in folders_of(root, scratch)] == ["-tmp-x"]
+    assert list(folders_of(tmp_path / "missing", work)) == []
+
+
+def test_private_folder_is_private_with_its_parents(tmp_path):
+    make_private_folder(tmp_path / "a" / "b")
+    make_private_folder(tmp_path / "a" / "b")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "a", tmp_path / "a" / "b")} == {0o700}
+
+
+def test_artifacts_lie_next_to_the_session():
+    assert artifact_folder(Path("/d/s.jsonl")) == Path("/d/s")
+    assert artifact_folder(Path("/d/s")) != Path("/d/s")
+
+
+def test_same_folder_knows_links(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert same_folder(str(tmp_path / "link"), tmp_path / "real")
+    assert same_folder(str(tmp_path / "real"), tmp_path / "link")
+    assert not same_folder("", tmp_path)
+    assert not same_folder("/p", tmp_path)

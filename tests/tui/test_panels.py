@@ -1,0 +1,218 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from musepi_tui.runtime.intents import OpenSession, SelectModel
+from musepi_tui.storage.listing import SessionInfo
+from musepi_tui.tui.screens.panel import matches
+from musepi_tui.tui.screens.resume import age
+from tests.support.builders import START_MS
+from tests.support.screens import on_stage
+
+TITLES = ("Fix the parser", "Write the notes", "Why is it slow?")
+
+
+def info(number: int, title: str) -> SessionInfo:
+    time = f"2025-06-15T{14 - number:02}:00:00.000Z"
+    return SessionInfo(
+        Path(f"/s/{number}.jsonl"),
+        f"id{number}",
+        "/home/ada/x",
+        title,
+        time,
+        time,
+        10 + number,
+        1,
+        "musepi",
+        "complete",
+    )
+
+
+def with_sessions(runtime):
+    runtime.sessions = [info(number, title) for number, title in enumerate(TITLES)]
+
+
+async def test_resume_lists_sessions_and_opens_the_marked_one(tmp_path):
+    async with on_stage(tmp_path, prepare=with_sessions) as stage:
+        await stage.paste("/resume")
+        await stage.press("enter")
+        await stage.shows("Fix the parser")
+        assert "10 messages · 1h" in stage.text
+        await stage.press("down", "enter")
+        assert stage.sent == [OpenSession("/s/1.jsonl")]
+
+
+async def test_resume_search_narrows_the_list(tmp_path):
+    async with on_stage(tmp_path, prepare=with_sessions) as stage:
+        await stage.paste("/resume slow")
+        await stage.press("enter")
+        await stage.shows("Why is it slow?")
+        assert "Write the notes" not in stage.text
+        await stage.press("ctrl+u")
+        await stage.shows("Write the notes")
+        await stage.type("zzz")
+        await stage.shows("no session fits")
+        await stage.press("enter")
+        await stage.press("escape")
+        assert stage.sent == []
+
+
+async def test_hostile_title_is_shown_as_text(tmp_path):
+    def hostile(runtime):
+        runtime.sessions = [info(0, "[red]x\x1b]52;c;aGk=\x07 [/nope]")]
+
+    async with on_stage(tmp_path, prepare=hostile) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("[red]x [/nope]")
+
+
+async def test_failed_listing_is_told_in_the_panel(tmp_path):
+    def broken(runtime):
+        async def fail(*, everywhere=False):
+            raise OSError("disk gone")
+
+        runtime.list_sessions = fail
+
+    async with on_stage(tmp_path, prepare=broken) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("cannot be listed: disk gone")
+
+
+async def test_model_picker_filters_and_selects(tmp_path):
+    async with on_stage(tmp_path) as stage:
+        await stage.press("alt+m")
+        await stage.shows("anthropic/claude-sonnet ✓")
+        assert "200k window · thinking" in stage.text
+        await stage.type("gpt")
+        await stage.press("enter")
+        assert stage.sent == [SelectModel("openai", "gpt-large")]
+
+
+async def test_model_argument_with_one_match_selects_at_once(tmp_path):
+    async with on_stage(tmp_path) as stage:
+        await stage.paste("/model gpt")
+        await stage.press("enter")
+        assert stage.sent == [SelectModel("openai", "gpt-large")]
+
+
+async def test_model_with_a_window_smaller_than_the_context_is_pointed_out(tmp_path):
+    from musepi_tui.runtime.events import Meter
+
+    meter = Meter(context_tokens=150_000, window=200_000)
+    async with on_stage(tmp_path, meter=meter) as stage:
+        await stage.paste("/model gpt")
+        await stage.press("enter")
+        await stage.shows("larger than the window of gpt-large")
+
+
+async def test_theme_panel_previews_and_escape_restores(tmp_path):
+    async with on_stage(tmp_path) as stage:
+        stage.app.host.show("theme")
+        await stage.settle()
+        await stage.press("end")
+        await stage.settle()
+        assert stage.app.looks.palette.name == "mono"
+        await stage.press("escape")
+        await stage.settle()
+        assert stage.app.looks.palette.name == "dark"
+        assert not (tmp_path / "config" / "settings.json").exists()
+
+
+async def test_chosen_theme_is_remembered(tmp_path):
+    async with on_stage(tmp_path) as stage:
+        await stage.paste("/theme light")
+        await stage.press("enter")
+        await stage.settle()
+        assert stage.app.looks.palette.name == "light"
+        assert json.loads((tmp_path / "config" / "settings.json").read_text())["theme"] == "light"
+
+
+async def test_unknown_theme_changes_nothing(tmp_path):
+    async with on_stage(tmp_path) as stage:
+        await stage.paste("/theme pink")
+        await stage.press("enter")
+        await stage.shows('There is no theme "pink"')
+        assert stage.app.looks.palette.name == "dark"
+
+
+async def test_broken_theme_setting_starts_with_a_notice(tmp_path):
+    from musepi_tui.settings.load import LoadedSettings
+    from musepi_tui.settings.schema import Settings
+
+    def pink(runtime):
+        runtime.options.settings = LoadedSettings(Settings(theme="pink"))
+
+    async with on_stage(tmp_path, prepare=pink) as stage:
+        await stage.shows('There is no theme "pink"')
+
+
+async def test_help_scrolls_and_searches(tmp_path):
+    async with on_stage(tmp_path) as stage:
+        await stage.paste("/help")
+        await stage.press("enter")
+        await stage.shows("/compact [focus]")
+        assert "Modes (/mode)" not in stage.text
+        await stage.press("end")
+        await stage.shows("everything runs without asking")
+        await stage.type("yolo")
+        await stage.settle()
+        assert "/compact" not in stage.text
+        await stage.press("escape")
+        await stage.type("a")
+        assert stage.draft == "a"
+
+
+async def test_hotkeys_show_the_keys_of_the_user(tmp_path):
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "keybindings.json").write_text(
+        json.dumps({"app.tools.expand": "f2", "app.retry": []})
+    )
+    async with on_stage(tmp_path, size=(110, 40)) as stage:
+        stage.app.host.show("hotkeys", "app.")
+        await stage.shows("f2")
+        assert "no key" in stage.text
+
+
+@pytest.mark.parametrize(
+    "size", [(1, 1), (40, 12), *(pytest.param(size, marks=pytest.mark.slow) for size in ((5, 3), (200, 60)))]
+)
+@pytest.mark.parametrize("screen", ["resume", "model", "theme", "help", "hotkeys", "yolo"])
+async def test_panels_open_at_every_size(tmp_path, size, screen):
+    async with on_stage(tmp_path, size=size, prepare=with_sessions) as stage:
+        stage.app.host.show(screen)
+        await stage.settle()
+        await stage.press("down", "pagedown", "pageup", "home", "end", "up")
+        await stage.press("escape")
+        await stage.type("a")
+        assert stage.draft == "a"
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "fits"),
+    [
+        ("", "anything", True),
+        ("sonnet", "anthropic/claude-sonnet", True),
+        ("ant son", "anthropic/claude-sonnet", True),
+        ("acs", "anthropic/claude-sonnet", True),
+        ("sca", "anthropic/claude", False),
+        ("GPT", "openai/gpt-large", True),
+    ],
+)
+def test_search_takes_letters_in_order(query, text, fits):
+    assert matches(query, text) is fits
+
+
+@pytest.mark.parametrize(
+    ("time", "shown"),
+    [
+        ("2025-06-15T15:06:00.000Z", "now"),
+        ("2025-06-15T15:01:00.000Z", "5m"),
+        ("2025-06-15T12:00:00.000Z", "3h"),
+        ("2025-06-10T12:00:00.000Z", "5d"),
+        ("2030-01-01T00:00:00.000Z", "now"),
+        ("nonsense", ""),
+    ],
+)
+def test_age_is_short(time, shown):
+    assert age(time, START_MS) == shown

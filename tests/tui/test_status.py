@@ -1,0 +1,114 @@
+import pytest
+
+from musepi_tui.runtime.events import (
+    AgentStarted,
+    MaintenanceEnded,
+    MaintenanceProgress,
+    MaintenanceStarted,
+    Meter,
+    Notice,
+    Phase,
+    PhaseChanged,
+    QueueChanged,
+    RetryEnded,
+    RetryScheduled,
+    ToolEnded,
+    ToolStarted,
+    UsageChanged,
+)
+from musepi_tui.tools.types import ToolView
+from musepi_tui.tui.status import Maintaining, Status, Waiting, Working, describe
+
+VIEW = ToolView("tail", "$ make")
+
+
+def line(status: Status, now: float) -> str:
+    activity = status.activity
+    assert activity is not None
+    return describe(activity, now)
+
+
+def test_nothing_is_shown_at_rest():
+    assert Status(phase=Phase.IDLE).activity is None
+
+
+def test_turn_shows_its_seconds_and_the_tools_that_run():
+    status = Status()
+    for event in (PhaseChanged(Phase.STREAMING), AgentStarted()):
+        assert status.apply(event, 10.0)
+    assert line(status, 22.9) == "Working… 12s (esc to cancel)"
+    status.apply(ToolStarted("1", "bash", {}, VIEW), 23.0)
+    status.apply(ToolStarted("2", "read", {}, VIEW), 23.0)
+    status.apply(ToolStarted("3", "read", {}, VIEW), 23.0)
+    assert line(status, 75.0) == "Running bash, read… 1m 5s (esc to cancel)"
+    status.apply(ToolEnded("1", "bash", "", VIEW, False, 5), 76.0)
+    assert "Running read…" in line(status, 76.0)
+    status.apply(PhaseChanged(Phase.IDLE), 77.0)
+    assert status.activity is None
+
+
+def test_retry_counts_down():
+    status = Status(phase=Phase.RETRYING, turn_since=0.0)
+    status.apply(RetryScheduled(1, 10, 2.0, "overloaded"), 100.0)
+    assert isinstance(status.activity, Waiting)
+    assert line(status, 100.0) == "Retrying (1/10) in 2s… (esc to cancel)"
+    assert line(status, 100.5) == "Retrying (1/10) in 2s… (esc to cancel)"
+    assert line(status, 101.5) == "Retrying (1/10) in 1s… (esc to cancel)"
+    assert line(status, 105.0) == "Retrying (1/10) in 0s… (esc to cancel)"
+    status.apply(RetryEnded(True, 1), 106.0)
+    assert isinstance(status.activity, Working)
+
+
+@pytest.mark.parametrize(
+    ("reason", "mid_turn", "lead"),
+    [
+        ("manual", False, "Compacting…"),
+        ("threshold", False, "Auto-compacting…"),
+        ("threshold", True, "Auto-compacting before the next step…"),
+        ("overflow", False, "Context overflow: compacting…"),
+        ("incomplete", False, "Output cut off: compacting…"),
+        ("idle", False, "Idle: compacting…"),
+        ("provider switch", False, "Making the compacted history readable for this model…"),
+    ],
+)
+def test_maintenance_line_begins_with_its_reason(reason, mid_turn, lead):
+    status = Status()
+    status.apply(MaintenanceStarted(reason, "summary", mid_turn), 5.0)
+    assert line(status, 17.0) == f"{lead} 12s (esc to cancel)"
+
+
+def test_maintenance_line_tells_how_far_the_pass_is():
+    status = Status()
+    status.apply(MaintenanceStarted("manual", "summary"), 0.0)
+    status.apply(MaintenanceProgress("prepare"), 1.0)
+    assert line(status, 2.0) == "Compacting… 2s · prepare (esc to cancel)"
+    status.apply(MaintenanceProgress("summary", 1, 2, 84_000), 3.0)
+    assert line(status, 4.0) == "Compacting… 4s · summary 1/2 · ~84k in (esc to cancel)"
+    status.apply(MaintenanceProgress("summary", 1, 2, 84_000, 2_100), 5.0)
+    assert line(status, 12.0) == "Compacting… 12s · summary 1/2 · ~84k in → 2.1k out (esc to cancel)"
+    status.apply(MaintenanceEnded("manual", "summary"), 13.0)
+    assert status.activity is None
+
+
+def test_pass_is_shown_before_the_turn_it_interrupts():
+    status = Status(phase=Phase.MAINTAINING, turn_since=0.0)
+    status.apply(MaintenanceStarted("threshold", "summary", True), 1.0)
+    assert isinstance(status.activity, Maintaining)
+    assert status.is_working
+
+
+def test_messages_queue_while_the_session_loads():
+    status = Status(phase=Phase.LOADING)
+    assert status.is_queueing
+    assert not status.is_working
+
+
+def test_figures_and_queue_are_taken_over():
+    status = Status()
+    assert status.apply(UsageChanged(Meter(context_tokens=5)), 0.0)
+    assert status.apply(QueueChanged(("a",), ("b",)), 0.0)
+    assert (status.meter.context_tokens, status.steering, status.follow_up) == (5, ("a",), ("b",))
+
+
+def test_other_events_change_nothing():
+    assert not Status().apply(Notice("info", "x", "y"), 0.0)
