@@ -62,7 +62,8 @@ test-slow: $(READY)  ## run only the slow tests
 e2e: $(READY)  ## run the tests that drive musepi in a real terminal (tmux)
 	$(PYTEST) tests/e2e $(ARGS)
 
-snap: $(READY)  ## draw the pictures of the README again
+snap: $(READY)  ## draw the stored screens and the pictures of the README again
+	MUSEPI_SNAP=1 $(PYTEST) tests/tui/test_snapshots.py
 	$(PYTHON) -m tests.tools.draw_pictures
 
 bench: $(READY)  ## measure start, opening, streaming and decoding; prints a table

@@ -46,11 +46,12 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Model and level to start with; ``notices`` say what could not be had."""
+    """Model and level to start with; ``notices`` say what could not be had, ``missing`` why there is none."""
 
     model: Model | None
     thinking: ThinkingLevel
     notices: tuple[Notice, ...] = ()
+    missing: str | None = None
 
 
 async def load_registry(options: RuntimeOptions) -> ModelRegistry:
@@ -75,7 +76,7 @@ def build_desk(shared: Shared, stored: StoredSession, old: Desk | None) -> Desk:
     gateway = ModelGateway(settings, shared.registry, options.find_provider)
     gateway.session_id = stored.loaded.header.id
     choice = _choose(shared, context, old)
-    gateway.choose(choice.model, choice.thinking)
+    gateway.choose(choice.model, choice.thinking, missing=choice.missing)
     gateway.note_recorded("/".join(context.model) if context.model else None, context.thinking_level)
     saver = Saver(stored.file, settings.session.fsync, shared.children, options.clock, shared.bus.emit)
     history = History(stored.loaded, saver, options.clock, shared.bus.emit, gateway.opening_entries)
@@ -154,7 +155,7 @@ def _choose(shared: Shared, context: SessionContext, old: Desk | None) -> _Choic
             return _recorded(shared, context.model, level)
         return _Choice(_startup(shared), level)
     except ProviderError as error:
-        return _Choice(None, level, (Notice("error", str(error), "model"),))
+        return _Choice(None, level, (Notice("error", str(error), "model"),), missing=str(error))
 
 
 def _flagged(shared: Shared, level: ThinkingLevel) -> _Choice | None:

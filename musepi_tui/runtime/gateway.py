@@ -39,6 +39,7 @@ class ModelGateway:
         self._find_provider = find_provider
         self._model: Model | None = None
         self._thinking = ThinkingLevel.OFF
+        self._missing: str | None = None
         self._recorded: tuple[str | None, str | None] = (None, None)
         self.session_id: str | None = None
 
@@ -64,9 +65,10 @@ class ModelGateway:
         """The model table."""
         return self._registry
 
-    def choose(self, model: Model | None, thinking: ThinkingLevel) -> None:
-        """Uses this model and level from the next request on."""
+    def choose(self, model: Model | None, thinking: ThinkingLevel, *, missing: str | None = None) -> None:
+        """Uses this model and level from the next request on. ``missing``: why there is no model."""
         self._model = model
+        self._missing = missing
         self._thinking = thinking
 
     def note_recorded(self, model_key: str | None, thinking: str | None) -> None:
@@ -104,7 +106,8 @@ class ModelGateway:
         """The current model, when it can be asked. Raises ``ProviderError`` with what to do about it."""
         if self._model is None:
             raise ProviderError(
-                "No model is configured. Set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, "
+                self._missing
+                or "No model is configured. Set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, "
                 "or choose one with /model or --provider and --model (demo/demo needs no key).",
                 kind=ErrorKind.AUTH,
             )

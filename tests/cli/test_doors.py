@@ -374,3 +374,10 @@ def test_entries_that_could_be_written_nowhere_are_told_and_fail_the_run(blocks,
     assert run.returncode == 1
     assert run.stdout.startswith("word word")
     assert "could be written nowhere" in run.stderr.splitlines()[-1]
+
+
+def test_a_model_nobody_knows_is_one_line(tmp_path):
+    run = run_musepi("-p", "hi", "--provider", "nope", "--model", "m1", cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "musepi models list" in run.stderr
+    assert len(run.stderr.splitlines()) == 1

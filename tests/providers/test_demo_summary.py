@@ -116,7 +116,8 @@ def test_calls_are_read_back_with_their_results():
     "conversation", ["", "[User]: ", "nothing of the form", "[Tool Call]: x(", "[Tool Result]: y"]
 )
 def test_an_odd_conversation_still_gives_a_summary(conversation):
-    validate_summary(write_summary(f"<conversation>\n{conversation}\n</conversation>\n\n{INSTRUCTION}"))
+    summary = write_summary(f"<conversation>\n{conversation}\n</conversation>\n\n{INSTRUCTION}")
+    assert validate_summary(summary) is None
 
 
 _TEXT = st.text(max_size=30)

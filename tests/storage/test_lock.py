@@ -79,6 +79,7 @@ def test_child_does_not_inherit_the_lock(session):
     lock.release()
     again = WriterLock(session)
     again.acquire()
+    assert child.poll() is None
     again.release()
     child.communicate()
 

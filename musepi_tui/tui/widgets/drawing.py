@@ -78,8 +78,8 @@ class DrawnWidget(Widget):
         self.palette = palette
 
     def rows(self, width_cells: int) -> Iterable[Row]:
-        """The rows to draw at this width."""
-        raise NotImplementedError
+        """The rows to draw at this width: none, unless a subclass says so."""
+        return ()
 
     def set_palette(self, palette: Palette) -> None:
         """Draws with another theme from now on."""
