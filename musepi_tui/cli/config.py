@@ -4,10 +4,10 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from musepi_tui.base.errors import UsageError
 from musepi_tui.base.types import JsonValue
+from musepi_tui.cli.parser import Parser
 from musepi_tui.cli.tables import print_error, print_json, print_line, print_table
 from musepi_tui.settings.load import (
     FILE_NAME,
@@ -19,11 +19,6 @@ from musepi_tui.settings.load import (
 )
 from musepi_tui.settings.write import set_key, unset_key
 from musepi_tui.storage.paths import find_paths
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"musepi config: {message}. See musepi config --help.")
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -49,7 +44,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="musepi config", description="Read and change your settings.")
+    parser = Parser(prog="musepi config", description="Read and change your settings.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("path", help="where the settings file is")
     listing = commands.add_parser("list", help="every setting, its value and where that comes from")

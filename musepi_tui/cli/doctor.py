@@ -1,26 +1,20 @@
 """``musepi doctor``: checks this machine's set-up and says what to do about what is missing."""
 
-import argparse
 import locale
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 
-from musepi_tui.base.errors import UsageError
 from musepi_tui.base.log import log_path
 from musepi_tui.base.process import find_program
+from musepi_tui.cli.parser import Parser
 from musepi_tui.cli.tables import print_json, print_line
 from musepi_tui.providers.registry import ModelRegistry
 from musepi_tui.settings.load import load_settings
 from musepi_tui.storage.paths import Paths, find_paths
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"musepi doctor: {message}. See musepi doctor --help.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +37,7 @@ class Machine:
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Runs every check; the exit code is 1 when one is an error."""
-    parser = _Parser(prog="musepi doctor", description="Check this machine's set-up.")
+    parser = Parser(prog="musepi doctor", description="Check this machine's set-up.")
     parser.add_argument("--json", action="store_true")
     as_json = parser.parse_args(arguments).json
     machine = Machine(find_paths(environ), environ)

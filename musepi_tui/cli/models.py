@@ -1,21 +1,15 @@
 """``musepi models list``: the models that can be chosen."""
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
-from musepi_tui.base.errors import UsageError
 from musepi_tui.base.text import short_number
+from musepi_tui.cli.parser import Parser
 from musepi_tui.cli.tables import print_error, print_json, print_line, print_table
 from musepi_tui.providers.registry import ModelRegistry
 from musepi_tui.providers.types import Model, Prices
 from musepi_tui.storage.paths import find_paths
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"musepi models: {message}. See musepi models --help.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +20,7 @@ class _Row:
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Lists models, those without a key only with ``--all``; exit code 1 for a broken models file."""
-    parser = _Parser(prog="musepi models", description="The models musepi knows.")
+    parser = Parser(prog="musepi models", description="The models musepi knows.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     listing = commands.add_parser("list", help="list models")
     listing.add_argument("search", nargs="?", default="", help="only ids that contain this")

@@ -3,11 +3,11 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from musepi_tui import __version__
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.errors import UsageError
+from musepi_tui.cli.parser import Parser
 
 SUBCOMMANDS = ("sessions", "models", "config", "doctor")
 """First words that are commands of their own; any other first word begins a prompt."""
@@ -55,14 +55,9 @@ class Options:
     verbose: bool
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"musepi: {message}. See musepi --help.")
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the main command; an unusable argument raises ``UsageError``."""
-    parser = _Parser(
+    parser = Parser(
         prog="musepi",
         description="A coding agent for the terminal whose long sessions stay usable.",
         epilog=_EPILOG,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from musepi_tui.base.errors import EmptySummaryError, SummaryRejectedError
+from musepi_tui.base.text import group_digits
 from musepi_tui.context.llm import strip_summary_wrapper
 
 NO_PRIOR_HISTORY = "No prior history."
@@ -34,6 +35,11 @@ def clean_answer(text: str) -> str:
     return inner
 
 
+LARGEST_SHARE = 0.5
+"""Share of the context window a summary may take. Requests ask for far less, but some servers ignore that;
+with a summary near the window nothing fits behind it, and the next pass is fed the whole of it."""
+
+
 def merge_split_turn(history: str, prefix: str | None) -> str:
     """The summary of the history, and below it what happened in the turn the cut went through."""
     if prefix is None:
@@ -51,6 +57,16 @@ def validate_summary(summary: str) -> None:
     if is_degenerate(summary):
         raise SummaryRejectedError(
             "The model repeated itself instead of writing a summary; nothing was changed. "
+            "Try again, or choose another model for summaries with compaction.model."
+        )
+
+
+def check_summary_size(summary_tokens: int, window: int | None) -> None:
+    """Raises ``SummaryRejectedError`` for a summary that leaves no room; ``window`` None is not known."""
+    if window is not None and summary_tokens > LARGEST_SHARE * window:
+        raise SummaryRejectedError(
+            f"The model wrote a summary of {group_digits(summary_tokens)} tokens for a context window of "
+            f"{group_digits(window)}; nothing was changed. "
             "Try again, or choose another model for summaries with compaction.model."
         )
 

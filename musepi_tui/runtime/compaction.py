@@ -9,7 +9,7 @@ from musepi_tui.base.errors import MaintenanceError, MusepiError, NothingToCompa
 from musepi_tui.context.elide import artifact_text
 from musepi_tui.context.estimate import stored_estimate
 from musepi_tui.context.fileops import delta_details, render_files, upsert_files
-from musepi_tui.context.merge import inherited_data, validate_summary
+from musepi_tui.context.merge import check_summary_size, inherited_data, validate_summary
 from musepi_tui.context.prepare import Preparation, PrepareOptions, has_new_messages, prepare_compaction
 from musepi_tui.context.threshold import parse_threshold, resolve_threshold, summary_reserve
 from musepi_tui.maintenance import notices
@@ -124,6 +124,8 @@ class CompactionPass:
         files = render_files(preparation.file_history.ops | preparation.file_ops)
         text = upsert_files(summary.text, files)
         validate_summary(text)
+        size = await asyncio.to_thread(self._services.tokens.count, summary.text)
+        check_summary_size(size, self._services.meter.window)
         edits = await self._save_elided(preparation)
         after = await asyncio.to_thread(self._tokens_after, prepared, text, edits)
         previous = preparation.previous

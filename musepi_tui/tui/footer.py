@@ -171,7 +171,9 @@ def _tokens(meter: Meter, shape: Shape, signs: Signs) -> list[Piece]:
 
 
 def _cost(meter: Meter, shape: Shape) -> list[Piece]:
-    return [Piece(f"${meter.cost:.3f}")] if meter.cost is not None and shape.cost else []
+    """Three decimals; nothing while that would be zero, which is what a free or unused model costs."""
+    text = f"${meter.cost or 0:.3f}"
+    return [Piece(text)] if shape.cost and text != "$0.000" else []
 
 
 def _model(status: Status, shape: Shape) -> list[Piece]:

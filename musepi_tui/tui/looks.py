@@ -78,10 +78,10 @@ class Looks:
         try:
             set_key(self._config_dir, "theme", name)
         except (MusepiError, OSError) as error:
-            self.told("warning", f"theme {name} is on, but could not be remembered: {error}")
+            self.told("warning", f"The theme {name} is on, but could not be remembered: {error}")
             return
         other = "" if name in {AUTO, self.palette.name} else f"; this terminal gets {self.palette.name}"
-        self.told("info", f"theme {name}{other}")
+        self.told("info", f"Theme: {name}{other}")
 
     def _show(self, palette: Palette) -> None:
         self.palette = palette

@@ -191,6 +191,28 @@ class SafeApp(App[int], inherit_bindings=False):
     """Where the details of a crash go, as the one line says it."""
     crash_line: str | None = None
     """The line for the person, set when the program crashed."""
+    _early: list[events.Event] | None = None
+    """What was typed before a widget had the focus, oldest first; None once ``let_input_in`` was called."""
+
+    async def on_event(self, event: events.Event) -> None:
+        """Holds keys and pastes back while nothing could take them: type-ahead is not lost."""
+        if self._early is not None and isinstance(event, (events.Key, events.Paste)):
+            self._early.append(event)
+        else:
+            await super().on_event(event)
+
+    def hold_input(self) -> None:
+        """Keeps what is typed from now on until ``let_input_in``."""
+        self._early = []
+
+    def let_input_in(self) -> None:
+        """Hands over what was held back, in its order and before anything newer."""
+        self.call_later(self._give_early)
+
+    async def _give_early(self) -> None:
+        early, self._early = self._early, None
+        for event in early or ():
+            await super().on_event(event)
 
     def _fatal_error(self) -> None:
         """Called while an unexpected exception is handled: log it, end with exit code 1."""

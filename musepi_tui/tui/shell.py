@@ -68,6 +68,7 @@ class Shell(SafeApp):
         self.runtime = runtime
         self.looks = Looks(values.theme, values.symbol_preset, environ, options.paths.config)
         super().__init__(driver_class=SafeDriver, ansi_color=True)
+        self.hold_input()
         self.crash_log = str(log_path(options.paths.state))
         self.clock = options.clock
         self._settings = values
@@ -127,6 +128,7 @@ class Shell(SafeApp):
 
     def _begin(self) -> None:
         self.runtime.begin()
+        self.let_input_in()
         if self.looks.asks_terminal:
             self.write_terminal(ASK_GROUND)
         for prompt in self._prompts:

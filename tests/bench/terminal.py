@@ -18,6 +18,8 @@ from pathlib import Path
 FIRST_KEY = 0x0100
 ALTERNATE_SCREEN = b"\x1b[?1049h"
 POLL_S = 0.0005
+KEY_EVERY_S = 0.025
+"""Between the first keys: as fast as a person strikes them, so that they are no load of their own."""
 FRAME_GAP_S = 0.05
 """Silence after a frame, longer than any pause inside one."""
 
@@ -61,12 +63,15 @@ class TerminalProgram:
         os.write(self._main, text.encode())
 
     def first_key_s(self) -> float:
-        """Seconds from the start until a key was echoed; one is sent every 4 ms."""
+        """Seconds from the start until a key was echoed.
+
+        Keys are sent from the first sign of life on; those that come before the program listens wait for it.
+        """
         self.wait_for(ALTERNATE_SCREEN)
         sent: list[bytes] = []
         while True:
             sent.append(self.press()[1])
-            time.sleep(0.004)
+            time.sleep(KEY_EVERY_S)
             seen = [self._output.find(data) for data in sent]
             hits = [position for position in seen if position >= 0]
             if hits:

@@ -381,3 +381,17 @@ def test_a_model_nobody_knows_is_one_line(tmp_path):
     assert (run.returncode, run.stdout) == (1, "")
     assert "musepi models list" in run.stderr
     assert len(run.stderr.splitlines()) == 1
+
+
+def test_a_summary_larger_than_the_window_changes_nothing(tmp_path):
+    session = tmp_path / "s.jsonl"
+    answers = [openai_reply(text="A long sentence about files and tests. " * 200)] * 2
+    settings = ["--set", "compaction.keepRecentTokens=500", "--set", "compaction.enabled=false"]
+    endless = openai_reply(text=" ".join(f"word{number}" for number in range(6000)))
+    with ModelServer(*answers, *[endless] * 2) as server:
+        flags = [*model_flags(server.base_url), "--session", str(session), *settings]
+        run_musepi("-p", "one", "two", *flags, cwd=tmp_path)
+        run = run_musepi("-p", "/compact", *flags, cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "compaction.model" in run.stderr
+    assert '"type":"compaction"' not in session.read_text()

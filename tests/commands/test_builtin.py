@@ -45,7 +45,11 @@ class FakeHost:
         ("quit", "", ("act", "quit", "")),
         ("mode", "auto-edit", ("send", SetMode("auto-edit"))),
         ("mode", "YOLO", ("show", "yolo", "")),
-        ("mode", "", ("notify", "info", "mode ask: reads run, everything else asks")),
+        (
+            "mode",
+            "",
+            ("notify", "info", "Mode: ask (reads run, everything else asks). Modes: ask, auto-edit, yolo."),
+        ),
         ("mode", "x", ("notify", "warning", 'There is no mode "x". Modes: ask, auto-edit, yolo.')),
         ("thinking", "high", ("send", SetThinking("high"))),
         ("retry", "", ("send", Retry())),

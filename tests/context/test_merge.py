@@ -1,7 +1,13 @@
 import pytest
 
 from musepi_tui.base.errors import EmptySummaryError, SummaryRejectedError
-from musepi_tui.context.merge import clean_answer, inherited_data, merge_split_turn, validate_summary
+from musepi_tui.context.merge import (
+    check_summary_size,
+    clean_answer,
+    inherited_data,
+    merge_split_turn,
+    validate_summary,
+)
 
 LOOP = "- reading the file src/app.py again\n"
 
@@ -30,6 +36,13 @@ def test_clean_answer_removes_the_tags_around_it(answer, text):
 def test_blank_summary_is_refused_with_a_hint(text):
     with pytest.raises(EmptySummaryError, match="lower thinking level"):
         validate_summary(text)
+
+
+def test_summary_that_fills_the_window_is_refused():
+    check_summary_size(4000, 8000)
+    check_summary_size(400_000, None)
+    with pytest.raises(SummaryRejectedError, match="4,001 tokens for a context window of 8,000"):
+        check_summary_size(4001, 8000)
 
 
 @pytest.mark.parametrize("text", [LOOP * 12, "## Goal\nShort.\n" + LOOP * 40])

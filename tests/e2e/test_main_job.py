@@ -1,6 +1,8 @@
 """A newcomer's first session in a real terminal: three prompts, a compaction, quit, resume."""
 
 import re
+import shlex
+import sys
 
 import pytest
 
@@ -76,6 +78,15 @@ def test_quit_with_ctrl_d_leaves_the_shell_usable(tmp_path):
         terminal.type("echo still-$((40+2))")
         terminal.press("Enter")
         terminal.wait("still-42")
+
+
+def test_what_is_typed_while_the_program_starts_lands_in_the_editor(tmp_path):
+    with Terminal(80, 24, tmp_path) as terminal:
+        terminal.type(shlex.join([sys.executable, "-m", "musepi_tui"]))
+        terminal.press("Enter")
+        terminal.type("typed too early")
+        terminal.wait("(auto)")
+        terminal.wait("› typed too early")
 
 
 def test_typing_during_a_turn_is_queued_and_delivered(tmp_path):

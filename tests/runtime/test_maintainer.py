@@ -352,7 +352,7 @@ async def test_usage_from_before_the_compaction_starts_no_second_pass():
 async def dead_end():
     """A pass that leaves more than the recovery band."""
     desk = full()
-    desk.gateway.reply = lambda *_: a(words(22_000))
+    desk.gateway.reply = lambda *_: a(words(9_500))
     stop = await desk.maintainer.consider(turn(desk))
     return desk, stop
 

@@ -1,3 +1,4 @@
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any, cast
@@ -62,6 +63,18 @@ async def test_first_frame_shows_the_tail_before_the_runtime_begins(tmp_path):
 
     async with on_stage(tmp_path, *TALK, prepare=watch):
         assert seen == [True]
+
+
+async def test_keys_typed_before_the_first_frame_land_in_the_editor(tmp_path):
+    app = MusepiApp(cast("Any", FakeRuntime(tmp_path)), ENVIRON)
+    for key in "early":
+        app.post_message(events.Key(key, key))
+    app.post_message(events.Paste(" paste"))
+    async with app.run_test() as pilot:
+        async with asyncio.timeout(5):
+            while not app.main.composer.text.endswith("paste"):
+                await pilot.pause(0.02)
+        assert app.main.composer.text == "early paste"
 
 
 async def test_enter_sends_the_text_and_empties_the_editor(tmp_path):

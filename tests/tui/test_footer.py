@@ -107,6 +107,11 @@ def test_unknown_price_is_not_shown_as_nothing():
     assert "$" not in footer(160, status(meter=Meter(context_tokens=1, window=10, cost=None)))
 
 
+def test_cost_is_absent_while_it_is_zero():
+    assert "$" not in footer(160, status(meter=Meter(context_tokens=1, window=10, cost=0.0)))
+    assert "$0.001" in footer(160, status(meter=Meter(context_tokens=1, window=10, cost=0.001)))
+
+
 def test_unsaved_entries_are_shown():
     assert "3 not saved" in footer(100, status(unsaved=3))
 

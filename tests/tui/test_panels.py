@@ -58,6 +58,19 @@ async def test_resume_search_narrows_the_list(tmp_path):
         assert stage.sent == []
 
 
+async def test_enter_keeps_the_list_open_when_the_search_found_nothing(tmp_path):
+    async with on_stage(tmp_path, prepare=with_sessions) as stage:
+        await stage.paste("/resume")
+        await stage.press("enter")
+        await stage.shows("Fix the parser")
+        await stage.type("zzz")
+        await stage.shows("no session fits")
+        await stage.press("enter")
+        await stage.press("backspace", "backspace", "backspace")
+        await stage.shows("Fix the parser")
+        assert stage.sent == []
+
+
 async def test_hostile_title_is_shown_as_text(tmp_path):
     def hostile(runtime):
         runtime.sessions = [info(0, "[red]x\x1b]52;c;aGk=\x07 [/nope]")]

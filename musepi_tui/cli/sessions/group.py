@@ -3,9 +3,10 @@
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 from musepi_tui.base.errors import MusepiError, UsageError
+from musepi_tui.cli.parser import Parser
 from musepi_tui.cli.tables import print_error
 
 Runner: TypeAlias = Callable[[argparse.Namespace, Mapping[str, str]], int]
@@ -44,16 +45,8 @@ def _runner(name: str) -> Runner:
     return run
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raises ``UsageError``."""
-        raise UsageError(f"{self.prog}: {message}")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="musepi sessions", description="Look at session files.", epilog=_EPILOG)
+    parser = Parser(prog="musepi sessions", description="Look at session files.", epilog=_EPILOG)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in (
         ("inspect", "facts about a file: counts, tree, damage, compactions"),

@@ -17,7 +17,8 @@ async def mode(host: CommandHost, args: str) -> None:
     wanted = args.strip().lower()
     if not wanted:
         current = host.view().mode
-        host.notify("info", f"mode {current}: {MODES.get(current, '')}")
+        meaning = f" ({MODES[current]})" if current in MODES else ""
+        host.notify("info", f"Mode: {current}{meaning}. Modes: {', '.join(MODES)}.")
     elif wanted not in MODES:
         host.notify("warning", f'There is no mode "{wanted}". Modes: {", ".join(MODES)}.')
     elif wanted == "yolo":

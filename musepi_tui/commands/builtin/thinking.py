@@ -11,7 +11,7 @@ async def thinking(host: CommandHost, args: str) -> None:
     wanted = args.strip().lower()
     levels = tuple(ThinkingLevel)
     if not wanted:
-        host.notify("info", f"thinking level {host.view().thinking_level}; there are {', '.join(levels)}")
+        host.notify("info", f"Thinking level: {host.view().thinking_level}. Levels: {', '.join(levels)}.")
     elif wanted not in levels:
         host.notify("warning", f'There is no thinking level "{wanted}". Levels: {", ".join(levels)}.')
     else:

@@ -246,10 +246,10 @@ class Panel(ModalScreen[str | None]):
             self._go(len(self.items) - 1 if direction > 0 else 0, -direction)
 
     def action_accept(self) -> None:
-        """Ends with the marked row."""
+        """Ends with the marked row, or closes a text. A search that found nothing stays open."""
         if self.chosen is not None:
             self.dismiss(self.chosen.key)
-        elif self._is_text:
+        elif self._is_text and (self.items or not self.query_text):
             self.dismiss(None)
 
     def action_cancel(self) -> None:

@@ -46,7 +46,7 @@ class SessionPanel(Panel):
     async def _list(self) -> None:
         try:
             self._sessions = await self._shell.runtime.list_sessions(everywhere=self._everywhere)
-            self.empty_text = "no session fits" if self.query_text else "no stored session yet"
+            self.empty_text = "no session fits" if self._sessions else "no stored session yet"
         except (MusepiError, OSError) as error:
             self._sessions = ()
             self.empty_text = f"the sessions cannot be listed: {error}"

@@ -132,12 +132,16 @@ class CustomBlock:
 
 @dataclass(frozen=True, slots=True)
 class NoticeBlock:
-    """One line for the person. ``count``: how often in a row; ``quiet`` for changes of model and level."""
+    """One line for the person. ``count``: how often in a row."""
 
     level: Literal["info", "warning", "error"]
     text: str
     detail: str | None = None
     count: int = 1
+
+    def says(self, level: str, text: str) -> bool:
+        """Whether it is the same line."""
+        return (self.level, self.text) == (level, text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from musepi_tui.session.entries import EntryHead
 from musepi_tui.session.messages import ToolCallBlock, ToolResultMessage, text_of
 from musepi_tui.tui.transcript.blocks import (
     CustomBlock,
+    ErrorBlock,
     HeaderBlock,
     Item,
     ItemKind,
@@ -38,6 +39,8 @@ class ItemBuilder:
         """Seconds of reasoning by item id, as far as they were watched."""
         self.result_s: dict[str, float] = {}
         """Seconds a call took, by the entry id of its result."""
+        self.explained: dict[str, tuple[str, str]] = {}
+        """Cause and remedy of a failed answer as the runtime told them, by its entry id."""
         self.path = path
         self.calls = calls
         self._kept: OrderedDict[str, tuple[Item, ...]] = OrderedDict()
@@ -56,6 +59,15 @@ class ItemBuilder:
             self._kept.popitem(last=False)
         return items
 
+    def explain(self, index: int, text: str) -> bool:
+        """Takes what the runtime says about the failed answer in a slot; false when it is about another."""
+        words = " ".join((self.path.failure_at(index) or "").split())
+        if not words or words not in text:
+            return False
+        before, _, behind = text.partition(words)
+        self.explained[self.path[index].id] = (before + words, behind.lstrip(". "))
+        return True
+
     def kept(self, slot_id: str) -> tuple[Item, ...] | None:
         """The items of a slot when they are in memory."""
         return self._kept.get(slot_id)
@@ -72,6 +84,7 @@ class ItemBuilder:
             self._revisions.clear()
             self.thinking_s.clear()
             self.result_s.clear()
+            self.explained.clear()
 
     def tool_block(self, call: ToolCallBlock, index: int) -> ToolBlock:
         """The call of the answer in slot ``index``, joined with what is known about its result."""
@@ -103,7 +116,30 @@ class ItemBuilder:
         revision = self._revisions.get(slot.id, 0)
         if isinstance(entry, SessionError):
             return (Item(slot.id, ItemKind.CUSTOM, CustomBlock("unreadable entry", str(entry)), revision),)
-        return items_of_entry(entry, _Around(self, index), revision)
+        items = items_of_entry(entry, _Around(self, index), revision)
+        if items and isinstance(items[-1].block, ErrorBlock):
+            return (*items[:-1], *self._failure(items, items[-1].block, slot.id, index))
+        return items
+
+    def _failure(
+        self, items: tuple[Item, ...], block: ErrorBlock, entry_id: str, index: int
+    ) -> tuple[Item, ...]:
+        """How a failed answer ends. One that was tried again is a quiet line; without text of its own it is
+        nothing at all when the next try failed alike: ten retries are one error. There is no remedy while it
+        may still be tried again."""
+        item = items[-1]
+        following = self.path.answer_behind(index)
+        if following is not None:
+            if len(items) == 1 and self.path.failure_at(following) == self.path.failure_at(index):
+                return ()
+            notice = NoticeBlock("info", f"{block.cause} · tried again", block.raw)
+            return (Item(item.id, ItemKind.NOTICE, notice, item.revision),)
+        told = self.explained.get(entry_id)
+        if told is not None:
+            block = ErrorBlock(told[0], told[1] or None, block.raw)
+        elif self.turn_open and self.path.failed_last() == index:
+            block = ErrorBlock(block.cause, None, block.raw)
+        return (Item(item.id, ItemKind.ERROR, block, item.revision),)
 
     def _finished(
         self, call: ToolCallBlock, entry_id: str, result: ToolResultMessage, *, index: int

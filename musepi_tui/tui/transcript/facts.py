@@ -71,7 +71,9 @@ def error_block(message: AssistantMessage) -> ErrorBlock:
     raw = (message.error_message or "").strip()
     first, _, rest = raw.partition("\n")
     return ErrorBlock(
-        first.strip() or "The request failed.", _remedy(message.error_status, raw), rest and raw
+        first.strip() or "The request failed.",
+        _remedy(message.error_status, raw),
+        raw if rest else None,
     )
 
 

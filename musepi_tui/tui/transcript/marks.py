@@ -25,7 +25,7 @@ class Marks:
 
     def has_chip_at(self, column: int, row: int) -> bool:
         """Whether the chip covers a cell."""
-        return bool(self.chip) and row == self.chip_row and column >= self.width - cell_width(self.chip) - 6
+        return bool(self.chip) and row == self.chip_row and column >= self.width - cell_width(self.chip) - 5
 
 
 def marks_of(viewport: Viewport) -> Marks:
@@ -45,7 +45,7 @@ def marked_strip(strip: Strip, marks: tuple[bool, str], palette: Palette) -> Str
     thumb, chip = marks
     if chip:
         style = palette.style("accent") + palette.style("selectedBg")
-        strip = _overlay(strip, f" {palette.symbol('down')} {chip} ", style, strip.cell_length - 2)
+        strip = _overlay(strip, f" {palette.symbol('down')} {chip} ", style, strip.cell_length - 1)
     if thumb:
         strip = _overlay(strip, palette.symbol("bar"), palette.style("dim"), strip.cell_length)
     return strip

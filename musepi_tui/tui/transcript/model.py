@@ -104,12 +104,10 @@ class TranscriptModel:
         changes, self._changes = self._changes, Changes()
         return changes
 
-    # what a person does
-
     def is_expanded(self, item: Item) -> bool:
         """Whether an item is drawn in full."""
-        default = self.shows_thinking if isinstance(item.block, ThinkingBlock) else self.expanded
-        return self._overrides.get(item.id, default)
+        is_thinking = isinstance(item.block, ThinkingBlock)
+        return self._overrides.get(item.id, self.shows_thinking if is_thinking else self.expanded)
 
     def toggle(self, item: Item) -> None:
         """Opens or closes one item. The caller draws its slot again."""
@@ -128,35 +126,31 @@ class TranscriptModel:
     def notice(self, level: Level, text: str, detail: str | None = None) -> None:
         """A line for the person; the same line again is counted."""
         last = self._path[len(self._path) - 1] if len(self._path) else None
-        if isinstance(last, LocalSlot) and isinstance(last.content, NoticeBlock):
-            known = last.content
-            if (known.level, known.text) == (level, text):
-                last.content = NoticeBlock(level, text, detail or known.detail, known.count + 1)
-                self._touch(len(self._path) - 1)
-                return
+        known = last.content if isinstance(last, LocalSlot) else None
+        if isinstance(last, LocalSlot) and isinstance(known, NoticeBlock) and known.says(level, text):
+            last.content = NoticeBlock(level, text, detail or known.detail, known.count + 1)
+            self._touch(len(self._path) - 1)
+            return
         self._notices += 1
         slot = LocalSlot(f"local:notice-{self._notices}", NoticeBlock(level, text, detail))
         self._changes.insert(self._path.append_local(slot))
 
     def set_header(self, lines: tuple[str, ...]) -> None:
         """The welcome at the top of the transcript; no lines take it away."""
-        index = 0 if len(self._path) and self._path[0].id == HEADER_ID else None
-        if index is None:
+        if not len(self._path) or self._path[0].id != HEADER_ID:
             self._path.insert_first(LocalSlot(HEADER_ID, HeaderBlock(lines), hidden=not lines))
             self._changes.insert(0)
             return
-        slot = self._path[index]
+        slot = self._path[0]
         assert isinstance(slot, LocalSlot)
         slot.content, slot.hidden = HeaderBlock(lines), not lines
-        self._touch(index)
+        self._touch(0)
 
     def show_model_changes(self, *, shown: bool) -> None:
         """Whether changes of model and level are told (``display.showModelChanges``)."""
         self._builder.shows_model_changes = shown
         self._builder.forget(everything=False)
         self._changes = Changes(reset=True)
-
-    # what the runtime tells
 
     def reset(self, view: SessionView) -> None:
         """The session as ``view`` shows it. Header and, in the same session, notices and toggles stay."""
@@ -191,22 +185,36 @@ class TranscriptModel:
             case AgentStarted() | AgentEnded() | AgentSettled():
                 return self._apply_turn(is_open=isinstance(event, AgentStarted))
             case Notice():
-                self.notice(event.level, event.text, event.detail)
+                if event.source != "provider" or not self._explain(event.text):
+                    self.notice(event.level, event.text, event.detail)
             case RuntimeFault():
                 self.notice("error", f"Something went wrong in {event.where}: {event.text}")
             case _:
                 return False
         return True
 
+    def _explain(self, text: str) -> bool:
+        """Whether a failed answer could take what the runtime says about it, so that it is told once."""
+        index = self._path.failed_last()
+        return index is not None and self._builder.explain(index, text) and self._touch_failure()
+
+    def _touch_failure(self) -> bool:
+        """Draws a failed answer again: it is tried again, or not any more. Whether there is one."""
+        index = self._path.failed_last()
+        if index is not None:
+            self._touch(index)
+        return index is not None
+
     def _append(self, event: EntryAppended) -> None:
         entry = event.entry
         if self._is_known(entry.id):
             return
+        self._touch_failure()
         live_index = self._live_index(event.live_id) if event.live_id else None
-        if live_index is not None:
-            self._settle(live_index, entry)
-        else:
+        if live_index is None:
             self._changes.insert(self._path.append_entry(entry))
+        else:
+            self._settle(live_index, entry)
         self._spread(entry)
 
     def _settle(self, index: int, entry: Entry) -> None:
@@ -247,6 +255,7 @@ class TranscriptModel:
 
     def _apply_answer(self, event: AssistantStarted | AssistantDelta | AssistantEnded) -> None:
         if isinstance(event, AssistantStarted):
+            self._touch_failure()
             slot = LocalSlot(event.live_id, LiveAnswer(event.live_id, self._now))
             self._changes.insert(self._path.append_local(slot))
             return
@@ -289,10 +298,11 @@ class TranscriptModel:
             self._turn_after = self._path.last_entry_id()
             return False
         self._calls.clear()
+        has_failed = self._touch_failure()
         touched = self._path.unanswered(self._turn_after)
         for index in touched:
             self._touch(index)
-        return bool(touched)
+        return has_failed or bool(touched)
 
     def _touch(self, index: int) -> None:
         self._builder.touch(self._path[index].id)

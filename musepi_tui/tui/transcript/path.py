@@ -12,6 +12,7 @@ from musepi_tui.session.entries import ContextEditEntry, Entry, EntryHead, Messa
 from musepi_tui.session.messages import (
     AssistantMessage,
     Message,
+    StopReason,
     ToolResultMessage,
     UserMessage,
     text_of,
@@ -161,6 +162,36 @@ class SlotPath:
             ):
                 found.append(index)
         return found
+
+    def failure_at(self, index: int) -> str | None:
+        """The message of the failed answer in slot ``index``; None when there is no failed answer."""
+        slot = self._slots[index]
+        if not isinstance(slot, EntryHead) or slot.role not in ("assistant", None):
+            return None
+        message = self._message(slot)
+        if isinstance(message, AssistantMessage) and message.stop_reason is StopReason.ERROR:
+            return message.error_message or ""
+        return None
+
+    def answer_behind(self, index: int) -> int | None:
+        """The slot of the answer that was given, or is being given, in place of the one in slot ``index``."""
+        for known in range(index + 1, len(self._slots)):
+            slot = self._slots[known]
+            if isinstance(slot, LocalSlot):
+                if isinstance(slot.content, LiveAnswer):
+                    return known
+            elif slot.type == "message":
+                is_answer = slot.role == "assistant" or isinstance(self._message(slot), AssistantMessage)
+                return known if is_answer else None
+        return None
+
+    def failed_last(self) -> int | None:
+        """The slot of the newest message when it is a failed answer."""
+        for index in range(len(self._slots) - 1, -1, -1):
+            slot = self._slots[index]
+            if isinstance(slot, EntryHead) and slot.type == "message":
+                return index if self.failure_at(index) is not None else None
+        return None
 
     def owner_of(self, index: int, call_id: str) -> int | None:
         """The slot of the answer whose call the result in slot ``index`` answers."""

@@ -177,7 +177,9 @@ class ApprovalDialog(Widget):
         strong = self.palette.style("warning") + Style(bold=True)
         muted, dim = self.palette.style("muted"), self.palette.style("dim")
         title: Row = [(f"  Allow {reveal(request.tool)}?", strong), (f"  {reveal(request.reason)}", muted)]
-        return [spread(title, [(counter, dim)], width_cells), [(f"  in {reveal(self.cwd)}", dim)], ()]
+        ellipsis = self.palette.symbol("ellipsis")
+        first = spread(title, [(counter, dim)], width_cells, ellipsis)
+        return [first, [(f"  in {reveal(self.cwd)}", dim)], ()]
 
     def _body(self, width_cells: int) -> list[Row]:
         request = self._requests[0]

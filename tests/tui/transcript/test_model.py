@@ -134,6 +134,7 @@ STEPS: st.SearchStrategy[list[Part]] = st.sampled_from(
         [a("look", [call("bash", "c1")]), t("again", "c1", error=True)],
         [a("stopped", [call("bash", "c9")], stop=StopReason.ABORTED)],
         [a(stop=StopReason.ERROR, error_message="503")],
+        [a("half", stop=StopReason.ERROR, error_message="cut")],
         [compaction("sum")],
         [branch_summary("left")],
         [custom("note"), custom("hidden", display=False), custom("<handoff-context>x", "handoff")],
@@ -320,6 +321,48 @@ def test_equal_notices_in_a_row_are_counted():
         NoticeBlock("warning", "other"),
         NoticeBlock("warning", "slow"),
     ]
+
+
+FAILED = a(stop=StopReason.ERROR, error_message="503: busy", error_status=503)
+
+
+def told(model: TranscriptModel) -> list[Block]:
+    return [item.block for item in model.items if not isinstance(item.block, blocks.HeaderBlock)][1:]
+
+
+def test_failure_that_is_tried_again_is_one_quiet_line():
+    assert told(live_model(u("hi"), FAILED, a("done"))) == [
+        NoticeBlock("info", "503: busy · tried again"),
+        blocks.AnswerBlock("done"),
+    ]
+
+
+def test_equal_failures_in_a_row_are_one_error():
+    model = live_model(u("hi"), FAILED, FAILED, FAILED)
+    model.apply(AgentEnded("error"))
+    assert [type(block) for block in told(model)] == [blocks.ErrorBlock]
+
+
+def test_failure_has_no_remedy_while_it_may_be_tried_again():
+    model = live_model(u("hi"), FAILED)
+    assert told(model) == [blocks.ErrorBlock("503: busy")]
+    assert model.apply(AgentEnded("error"))
+    (error,) = told(model)
+    assert isinstance(error, blocks.ErrorBlock)
+    assert error.remedy
+
+
+def test_explanation_of_a_failure_stands_at_the_failed_answer():
+    model = live_model(u("hi"), FAILED)
+    model.apply(Notice("error", "p/m: 503: busy. Is it running?", "provider"))
+    model.apply(AgentEnded("error"))
+    assert told(model) == [blocks.ErrorBlock("p/m: 503: busy", "Is it running?")]
+
+
+def test_explanation_of_something_else_is_a_notice():
+    model = live_model(u("hi"), FAILED)
+    model.apply(Notice("error", "the key is missing", "provider"))
+    assert [type(block) for block in told(model)] == [blocks.ErrorBlock, NoticeBlock]
 
 
 def test_bug_of_the_runtime_is_told():
