@@ -48,7 +48,7 @@ def explain(error: ProviderError, model: Model | None = None, credentials: Crede
     remedy = _remedy(error, model, credentials)
     if not remedy or remedy in words:
         return cause
-    return f"{cause}{'' if cause.endswith(('.', '!', '?', ')')) else '.'} {remedy}"
+    return f"{cause}{'' if cause.endswith(('.', '!', '?')) else '.'} {remedy}"
 
 
 def _remedy(error: ProviderError, model: Model | None, credentials: Credentials | None) -> str:

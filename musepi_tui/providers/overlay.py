@@ -55,7 +55,8 @@ def load_overlay(config_dir: Path) -> Overlay:
     try:
         values, _ = parse_object(_without_extras(data))
     except BrokenJson as error:
-        text = f"{path}:{error.line}:{error.column}: {error.reason}; the last good version stays in use"
+        where = f"{path}:{error.line}:{error.column}"
+        text = f"{where}: {error.reason}. Mend it; until then only what was read from it before is used"
         return Overlay(problems=(text,), is_broken=True)
     return _Checker(path, data).check(cast("Row", values))
 
