@@ -77,7 +77,7 @@ def test_quit_with_ctrl_d_leaves_the_shell_usable(tmp_path):
         terminal.wait("READY>")
         terminal.type("echo still-$((40+2))")
         terminal.press("Enter")
-        terminal.wait("still-42")
+        assert "still-42" in terminal.wait("still-42")
 
 
 def test_what_is_typed_while_the_program_starts_lands_in_the_editor(tmp_path):
@@ -86,7 +86,7 @@ def test_what_is_typed_while_the_program_starts_lands_in_the_editor(tmp_path):
         terminal.press("Enter")
         terminal.type("typed too early")
         terminal.wait("(auto)")
-        terminal.wait("› typed too early")
+        assert "› typed too early" in terminal.wait("› typed too early")
 
 
 def test_typing_during_a_turn_is_queued_and_delivered(tmp_path):

@@ -324,6 +324,7 @@ async def test_nothing_to_compact_is_a_friendly_line(tmp_path):
         await stage.press("enter")
         stage.runtime.settle(error="Nothing to compact (session too small)")
         await stage.shows("· Nothing to compact (session too small)")
+        assert "✗" not in stage.text
 
 
 async def test_new_session_replaces_the_transcript(tmp_path):
