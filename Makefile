@@ -66,7 +66,7 @@ snap: $(READY)  ## draw the stored screens and the pictures of the README again
 	MUSEPI_SNAP=1 $(PYTEST) tests/tui/test_snapshots.py
 	$(PYTHON) -m tests.tools.draw_pictures
 
-bench: $(READY)  ## measure start, opening, streaming and decoding; prints a table
+bench: $(READY)  ## measure start, opening, streaming, decoding and session files; prints a table
 	@$(PYTHON) -m tests.bench $(ARGS)
 
 docs: $(READY)  ## write the page of settings again and check every link of the docs

@@ -5,7 +5,10 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 _SHARING_RETRIES = 5
 _SHARING_DELAY_S = 0.2
@@ -18,23 +21,37 @@ def atomic_write(path: Path, data: bytes, *, mode: int | None = None) -> None:
     of 0666 for a new one. Group, owner and extended attributes of the old file are kept where the system
     allows. A symbolic link is replaced, not followed. Raises ``OSError``; then the old file is intact.
     """
+    with replacing(path, mode=mode) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(path: Path, *, mode: int | None = None, only_new: bool = False) -> Generator[BinaryIO]:
+    """A file to write into that takes the place of ``path`` when the block ends well: see ``atomic_write``.
+
+    With ``only_new`` a file that appeared at ``path`` meanwhile stays and the block ends in
+    ``FileExistsError``. Raises ``OSError``; then, as after any error inside the block, nothing was changed.
+    """
     old = _status(path)
     final_mode = mode if mode is not None or old is None else stat.S_IMODE(old.st_mode)
-    temporary = path.with_name(f".{path.name[:200]}.{os.urandom(4).hex()}.tmp")
+    temporary = path.with_name(f".{path.name[:180]}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(temporary, flags, 0o666 if final_mode is None else final_mode & 0o777)
     try:
         with os.fdopen(descriptor, "wb", closefd=True) as file:
-            file.write(data)
+            yield file
             file.flush()
             _copy_identity(path, old, file.fileno(), final_mode)
             os.fsync(file.fileno())
-        _replace(temporary, path)
+        if only_new:
+            _put_in_place(temporary, path)
+        else:
+            _replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def read_regular(path: Path, limit_bytes: int) -> bytes:
@@ -108,7 +125,22 @@ def _replace(temporary: Path, path: Path) -> None:
     temporary.replace(path)
 
 
-def _sync_folder(folder: Path) -> None:
+def _put_in_place(temporary: Path, path: Path) -> None:
+    """Gives a new file its name. A link fails where a rename would replace what is there; file systems
+    without links have to do with looking first."""
+    try:
+        os.link(temporary, path, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError):
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        _replace(temporary, path)
+    else:
+        temporary.unlink()
+
+
+def sync_folder(folder: Path) -> None:
     """Makes the new name durable. Not every file system can; the data is synced by then."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)

@@ -3,33 +3,24 @@
 import json
 import os
 import sys
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from musepi_tui.base.collector import pause_collector
-from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.errors import ErrorKind, ProviderError, SettingsError, UsageError
 from musepi_tui.base.log import configure
+from musepi_tui.cli.choosing import Place, ask_person, choose_session
 from musepi_tui.cli.options import PICK, Options
-from musepi_tui.runtime.options import RuntimeOptions, SessionChoice
-from musepi_tui.settings.load import LoadedSettings, load_settings
-from musepi_tui.storage.paths import Paths, find_paths
+from musepi_tui.runtime.options import RuntimeOptions
+from musepi_tui.settings.load import load_settings
+from musepi_tui.storage.paths import find_paths
 
 if TYPE_CHECKING:
     from musepi_tui.providers.registry import ModelRegistry
 
 STDIN_LIMIT_BYTES = 10 * 1024 * 1024
 """Longest piped prompt (safety 14): more is hardly meant for a model and would only fail later."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the program runs: folders, working folder, settings."""
-
-    paths: Paths
-    cwd: Path
-    settings: LoadedSettings
 
 
 def launch(options: Options, environ: MutableMapping[str, str]) -> int:
@@ -149,41 +140,34 @@ def make_runtime_options(
         cwd=place.cwd,
         settings=place.settings,
         registry=_registry_builder(options, place, environ),
-        session=choose_session(options, place),
+        session=choose_session(options, place, environ, ask_person if _may_ask(options) else None),
         model=_wanted_model(options),
         thinking=options.thinking,
         mode=options.approval_mode,
         interactive=interactive,
         approval_timeout_s=timeout_s,
         allow_demo=screen,
+        on_busy="read_only" if interactive and not options.takeover else "refuse",
+        force=options.force,
+        name=options.name,
+        remember=_memory(place, environ) if options.mode == "text" else None,
     )
 
 
-def choose_session(options: Options, place: Place) -> SessionChoice:
-    """Which session to open. Raises ``SessionError`` when a named one cannot be found."""
-    if options.session is not None:
-        path = options.session.resolve()
-        known = path.exists() and (path.is_dir() or path.stat().st_size > 0)
-        return SessionChoice("open" if known else "new", path)
-    override = _session_folder(place)
-    if options.continue_newest:
-        from musepi_tui.storage.listing import newest_session  # deferred: a new session needs no listing
-
-        newest = newest_session(place.paths, place.cwd, override=override)
-        return SessionChoice() if newest is None else SessionChoice("open", newest.path)
-    if options.resume and options.resume != PICK:
-        from musepi_tui.storage.listing import find_session  # deferred: see above
-
-        found = find_session(place.paths, place.cwd, options.resume, override=override)
-        return SessionChoice("open", found.path)
-    if options.resume == PICK and (options.print_once or options.mode != "text"):
-        raise UsageError("musepi: --resume without an id needs the screen. Give an id: musepi sessions list.")
-    return SessionChoice()
+def _may_ask(options: Options) -> bool:
+    """Whether a person sits there: not behind a protocol on stdin and stdout, and not behind a pipe."""
+    return options.mode == "text" and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _session_folder(place: Place) -> Path | None:
-    chosen = place.settings.values.session.dir
-    return None if chosen is None else Path(chosen).expanduser().resolve()
+def _memory(place: Place, environ: Mapping[str, str]) -> "Callable[[Path], None]":
+    """Notes which session this terminal has open, for ``--continue``."""
+
+    def remember(path: Path) -> None:
+        from musepi_tui.storage.breadcrumbs import remember_terminal  # deferred: after the first frame
+
+        remember_terminal(place.paths, environ, place.cwd, path)
+
+    return remember
 
 
 def _wanted_model(options: Options) -> str | None:

@@ -40,6 +40,11 @@ class Options:
     continue_newest: bool
     resume: str | None
     session: Path | None
+    fork: str | None
+    no_session: bool
+    takeover: bool
+    force: bool
+    name: str | None
     session_dir: Path | None
     provider: str | None
     model: str | None
@@ -99,6 +104,17 @@ def _add_session_arguments(parser: argparse.ArgumentParser) -> None:
         "-r", "--resume", nargs="?", const=PICK, metavar="ID", help="a session by id, or choose one"
     )
     group.add_argument("--session", type=Path, metavar="PATH", help="open or create exactly this file")
+    group.add_argument(
+        "--fork", metavar="ID|PATH", help="go on in a copy of that session; works while another musepi has it"
+    )
+    group.add_argument("--no-session", action="store_true", help="keep nothing on disk")
+    group.add_argument("-n", "--name", metavar="TEXT", help="name the session")
+    group.add_argument(
+        "--takeover", action="store_true", help="write to the session or fail: never open it read-only"
+    )
+    group.add_argument(
+        "--force", action="store_true", help="write to a session of a newer format than this musepi knows"
+    )
     group.add_argument("--session-dir", type=Path, metavar="DIR", help="keep sessions there")
     group.add_argument("--cwd", type=Path, metavar="DIR", help="work in that folder")
 
@@ -153,17 +169,7 @@ def _add_setting_arguments(parser: argparse.ArgumentParser) -> None:
 def parse_options(argv: Sequence[str]) -> Options:
     """The options of the main command. Raises ``UsageError`` with one line for anything unusable."""
     parsed = build_parser().parse_intermixed_args(argv)
-    chosen = [
-        name
-        for name, given in (
-            ("--continue", parsed.continue_newest),
-            ("--resume", parsed.resume is not None),
-            ("--session", parsed.session is not None),
-        )
-        if given
-    ]
-    if len(chosen) > 1:
-        raise UsageError(f"musepi: {' and '.join(chosen)} exclude each other; give one of them.")
+    _refuse_contradictions(parsed)
     return Options(
         prompts=tuple(parsed.prompts),
         print_once=parsed.print_once,
@@ -171,6 +177,11 @@ def parse_options(argv: Sequence[str]) -> Options:
         continue_newest=parsed.continue_newest,
         resume=parsed.resume,
         session=parsed.session,
+        fork=parsed.fork,
+        no_session=parsed.no_session,
+        takeover=parsed.takeover,
+        force=parsed.force,
+        name=parsed.name,
         session_dir=parsed.session_dir,
         provider=parsed.provider,
         model=parsed.model,
@@ -185,3 +196,22 @@ def parse_options(argv: Sequence[str]) -> Options:
         no_color=parsed.no_color,
         verbose=parsed.verbose,
     )
+
+
+def _refuse_contradictions(parsed: argparse.Namespace) -> None:
+    """Only one flag may say which session it is. Raises ``UsageError``."""
+    chosen = [
+        name
+        for name, given in (
+            ("--continue", parsed.continue_newest),
+            ("--resume", parsed.resume is not None),
+            ("--session", parsed.session is not None),
+            ("--fork", parsed.fork is not None),
+            ("--no-session", parsed.no_session),
+        )
+        if given
+    ]
+    if len(chosen) > 1:
+        raise UsageError(f"musepi: {' and '.join(chosen)} exclude each other; give one of them.")
+    if parsed.name is not None and not parsed.name.strip():
+        raise UsageError("musepi: --name needs a text that is not blank.")

@@ -11,12 +11,12 @@ from musepi_tui.runtime.intents import Intent
 class CommandHost(Protocol):
     """What a command may do; the app implements it."""
 
-    def send(self, intent: Intent) -> str:
-        """Hands an intent to the runtime, returns its id."""
+    def send(self, intent: Intent, *, done: str = "") -> str:
+        """Hands an intent to the runtime, returns its id. ``done`` is told when it ended well."""
         ...
 
     def show(self, screen: str, argument: str = "") -> None:
-        """Opens a screen by name: ``resume``, ``model``, ``help``, ``hotkeys``, ``theme``."""
+        """Opens a screen by name: ``resume``, ``model``, ``help``, ``hotkeys``, ``theme``, ``session``."""
         ...
 
     def notify(self, level: Literal["info", "warning", "error"], text: str) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from musepi_tui.session.block_codec import decode_block
 from musepi_tui.session.messages import (
@@ -24,9 +24,14 @@ from musepi_tui.session.messages import (
     UserMessage,
     text_of,
 )
+from musepi_tui.session.payload import missing_text
 
 TRUNCATED = "[Output truncated]"
 """What stands for a pruned result that has no text left."""
+
+_HasContent = TypeVar(
+    "_HasContent", bound=UserMessage | DeveloperMessage | AssistantMessage | ToolResultMessage
+)
 
 _TAG = re.compile(r"<(/?)summary\b(\s[^>]*)?>", re.IGNORECASE)
 _PLACEHOLDER = "{{summary}}"
@@ -84,11 +89,11 @@ def strip_summary_wrapper(text: str) -> str:
 def _convert(message: Message, templates: LlmTemplates) -> Message | None:
     match message:
         case UserMessage() | DeveloperMessage() | AssistantMessage():
-            return message
+            return _without_lost_blobs(message)
         case ToolResultMessage():
-            return message if message.pruned_at_ms is None else _pruned(message)
+            return _without_lost_blobs(message) if message.pruned_at_ms is None else _pruned(message)
         case CustomMessage():
-            return DeveloperMessage(message.content, message.timestamp_ms)
+            return _without_lost_blobs(DeveloperMessage(message.content, message.timestamp_ms))
         case BashExecution() | FileMention():
             return _convert_attachment(message)
         case BranchSummary() | CompactionSummary():
@@ -103,6 +108,27 @@ def _in_known_role(message: Message, *, developer_role: bool) -> Message:
     if isinstance(message, DeveloperMessage) and not developer_role:
         return UserMessage(message.content, message.timestamp_ms, message.extra)
     return message
+
+
+def _without_lost_blobs(message: _HasContent) -> _HasContent:
+    """The message with a few words in place of each blob that was not found: a reference is no picture."""
+    content = message.content
+    if isinstance(content, str):
+        lost = missing_text(content)
+        return message if lost is None else replace(message, content=lost)
+    found = tuple(_without_lost_blob(block) for block in content)
+    return (
+        message
+        if all(new is old for new, old in zip(found, content, strict=True))
+        else replace(message, content=found)
+    )
+
+
+def _without_lost_blob(block: Block) -> Block:
+    if not isinstance(block, ImageBlock | TextBlock):
+        return block
+    lost = missing_text(block.data if isinstance(block, ImageBlock) else block.text)
+    return block if lost is None else TextBlock(lost)
 
 
 def _pruned(message: ToolResultMessage) -> ToolResultMessage:
@@ -126,7 +152,7 @@ def _mentioned(message: FileMention) -> Content:
         image = decode_block(file.get("image"))
         blocks.append(TextBlock(text.rstrip("\n")))
         if isinstance(image, ImageBlock):
-            blocks.append(image)
+            blocks.append(_without_lost_blob(image))
     return tuple(blocks)
 
 

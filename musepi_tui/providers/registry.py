@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from musepi_tui.base.errors import ErrorKind, ProviderError
+from musepi_tui.base.known_secrets import KnownSecrets, find_secrets
 from musepi_tui.providers.apis import DEMO_API, supported_apis
 from musepi_tui.providers.auth import load_stored_keys
 from musepi_tui.providers.catalogue import Vendor, load_vendors
@@ -125,6 +126,11 @@ class ModelRegistry:
         Raises ProviderError AUTH that names where a key could come from.
         """
         return self._keys.credentials(model)
+
+    def known_secrets(self) -> KnownSecrets:
+        """What must be masked in anything that leaves: keys in use and stored, secret variables. Blocks."""
+        key = self._flags.api_key
+        return find_secrets(self._config_dir, self._environ, (key,) if key else ())
 
     def startup_model(self, wanted: str | None) -> Model | None:
         """The model to begin with (providers 9.2): ``wanted``, the flags', else the recommended one of the

@@ -1,6 +1,7 @@
 """Puts the parts of a session together."""
 
 import asyncio
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from musepi_tui.runtime.gateway import DEMO_PROVIDER, ModelGateway
 from musepi_tui.runtime.history import History
 from musepi_tui.runtime.maintainer import Maintainer
 from musepi_tui.runtime.meter import MeterService
+from musepi_tui.runtime.naming import PendingName
 from musepi_tui.runtime.options import RuntimeOptions
 from musepi_tui.runtime.queue import MessageQueue
 from musepi_tui.runtime.saving import Saver
@@ -79,14 +81,23 @@ def build_desk(shared: Shared, stored: StoredSession, old: Desk | None) -> Desk:
     gateway.choose(choice.model, choice.thinking, missing=choice.missing)
     gateway.note_recorded("/".join(context.model) if context.model else None, context.thinking_level)
     saver = Saver(stored.file, settings.session.fsync, shared.children, options.clock, shared.bus.emit)
-    history = History(stored.loaded, saver, options.clock, shared.bus.emit, gateway.opening_entries)
+    naming = PendingName()
+    history = History(
+        stored.loaded,
+        saver,
+        options.clock,
+        shared.bus.emit,
+        lambda: (*gateway.opening_entries(), *naming.take()),
+    )
     saver.on_saved = history.note_saved
+    saver.rewrites_edits = settings.session.prune_storage == "rewrite"
     services = _services(shared, history, gateway)
     approvals = Approvals(
         shared.bus.emit, interactive=options.interactive, timeout_s=options.approval_timeout_s
     )
     queue = _queue(shared) if old is None else old.queue
-    artifacts = ArtifactStore(artifact_folder(stored.file.path))
+    folder, scratch = _artifact_place(stored.file.path)
+    artifacts = ArtifactStore(folder)
     workplace = Workplace(services, options, stored.cwd, artifacts, approvals)
     if old is not None:
         workplace.mode = old.workplace.mode
@@ -98,10 +109,21 @@ def build_desk(shared: Shared, stored: StoredSession, old: Desk | None) -> Desk:
         approvals,
         workplace,
         worker,
+        naming,
         stored.issues,
         (*stored.notices, *choice.notices),
         stored.read_totals,
+        stored.read_only,
+        scratch,
     )
+
+
+def _artifact_place(path: Path | None) -> tuple[Path, Path | None]:
+    """Where full outputs go, and that folder once more when it ends with the session."""
+    if path is not None:
+        return artifact_folder(path), None
+    scratch = Path(tempfile.mkdtemp(prefix="musepi-"))
+    return scratch, scratch
 
 
 def _services(shared: Shared, history: History, gateway: ModelGateway) -> Services:

@@ -16,8 +16,8 @@ from musepi_tui.maintenance import notices
 from musepi_tui.maintenance.notices import NoticeText
 from musepi_tui.maintenance.triggers import Reason
 from musepi_tui.runtime.candidates import find_chain
+from musepi_tui.runtime.edits import CompactionDraft, Edit
 from musepi_tui.runtime.events import MaintenanceProgress, MaintenanceResult
-from musepi_tui.runtime.history import CompactionDraft, TailEdit
 from musepi_tui.runtime.services import Services, llm_templates
 from musepi_tui.runtime.summarizer import Progress, Summary, SummaryOrder, Tools, summarize
 from musepi_tui.session.entries import CompactionEntry, ContextEditEntry, Entry
@@ -145,7 +145,7 @@ class CompactionPass:
             edits=edits,
         )
 
-    async def _save_elided(self, preparation: Preparation) -> tuple[TailEdit, ...]:
+    async def _save_elided(self, preparation: Preparation) -> tuple[Edit, ...]:
         """The markers of the kept tail, once the texts they replace are safe in an artifact."""
         elisions = preparation.elisions
         if not elisions:
@@ -154,9 +154,9 @@ class CompactionPass:
             artifact_id = await asyncio.to_thread(self._artifacts.save, "compaction", artifact_text(elisions))
         except (OSError, MusepiError) as error:
             raise MaintenanceError(f"Could not save the compaction: {error}") from error
-        return tuple(TailEdit(item.entry_id, (TextBlock(item.marker(artifact_id)),)) for item in elisions)
+        return tuple(Edit(item.entry_id, (TextBlock(item.marker(artifact_id)),)) for item in elisions)
 
-    def _tokens_after(self, prepared: _Prepared, summary: str, edits: Sequence[TailEdit]) -> int:
+    def _tokens_after(self, prepared: _Prepared, summary: str, edits: Sequence[Edit]) -> int:
         """The stored estimate of the context the commit will leave. Runs in a thread."""
         services = self._services
         after = preview_path(prepared.path, prepared.preparation.first_kept_entry_id, summary, edits)
@@ -193,7 +193,7 @@ def prepare_options(services: Services) -> PrepareOptions:
 
 
 def preview_path(
-    path: Sequence[Entry], first_kept_entry_id: str, summary: str, edits: Sequence[TailEdit]
+    path: Sequence[Entry], first_kept_entry_id: str, summary: str, edits: Sequence[Edit]
 ) -> tuple[Entry, ...]:
     """The path as it will be once the pass is committed; ids of the new entries are made up."""
     base: dict[str, Any] = {"parent_id": None, "timestamp": ""}

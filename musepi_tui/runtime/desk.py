@@ -1,13 +1,15 @@
 """Everything that belongs to the one open session, and the intents that concern it alone."""
 
 import asyncio
+import contextlib
 import logging
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, assert_never
 
-from musepi_tui.base.errors import ProviderError
+from musepi_tui.base.errors import EntryNotFoundError, ProviderError, SessionError
 from musepi_tui.base.process import end_left_behind
 from musepi_tui.providers.types import Model, ThinkingLevel
 from musepi_tui.runtime.approvals import Approvals
@@ -16,6 +18,7 @@ from musepi_tui.runtime.events import (
     ModelChanged,
     Notice,
     Phase,
+    SessionNamed,
     SessionView,
 )
 from musepi_tui.runtime.history import History
@@ -23,13 +26,19 @@ from musepi_tui.runtime.intents import (
     AnswerApproval,
     Cancel,
     Compact,
+    ExportSession,
+    Flush,
     Retry,
     SelectModel,
+    SetLabel,
     SetMode,
+    SetName,
     SetThinking,
     SubmitPrompt,
     TakeQueue,
 )
+from musepi_tui.runtime.naming import PendingName
+from musepi_tui.runtime.opening import ReadOnly
 from musepi_tui.runtime.outcome import Outcome
 from musepi_tui.runtime.queue import MessageQueue, QueuedMessage
 from musepi_tui.runtime.services import Services
@@ -39,22 +48,33 @@ from musepi_tui.runtime.worker import Worker
 from musepi_tui.runtime.workplace import Workplace
 from musepi_tui.session.entries import LoadIssue
 from musepi_tui.session.totals import Totals
+from musepi_tui.session.tree import SessionTree
+from musepi_tui.storage.titles import clean_title
 
 LEAVE_WITHIN_S = 1.5
 """Seconds for what is not worth waiting for: everything is stored by then."""
 _LOG = logging.getLogger("musepi.runtime")
 MODES = ("ask", "auto-edit", "yolo")
 
+Choice: TypeAlias = SelectModel | SetThinking | SetMode | SetName | SetLabel
+"""Intents that are done at once."""
+
 SessionIntent: TypeAlias = (
-    SubmitPrompt | Compact | Cancel | AnswerApproval | SelectModel | SetThinking | SetMode | TakeQueue | Retry
+    SubmitPrompt | Compact | Cancel | AnswerApproval | TakeQueue | Retry | Flush | ExportSession | Choice
 )
+_PLACES = frozenset({"message", "custom_message", "compaction", "branch_summary"})
+"""Types of entries that are a place to people; what else comes last belongs to the one before (tui 5.5)."""
+
+CHANGING = (SubmitPrompt, Compact, Retry, SelectModel, SetThinking, SetName, SetLabel)
+"""Intents that would write to the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
     """The parts that work for one session. ``notices`` were found while loading and are told once.
 
-    ``read_totals`` reads a whole stored file; None for a new session.
+    ``read_totals`` reads a whole stored file; None for a new session. ``read_only`` says why nothing may be
+    changed. ``scratch`` is a folder that goes with the session: the artifacts of one without a file.
     """
 
     services: Services
@@ -62,9 +82,12 @@ class Desk:
     approvals: Approvals
     workplace: Workplace
     worker: Worker
+    naming: PendingName
     issues: tuple[LoadIssue, ...] = ()
     notices: tuple[Notice, ...] = ()
     read_totals: Callable[[], Totals] | None = None
+    read_only: ReadOnly | None = None
+    scratch: Path | None = None
 
     @property
     def history(self) -> History:
@@ -73,6 +96,9 @@ class Desk:
 
     def take(self, intent: SessionIntent, settle: Settle) -> None:
         """Carries an intent out, or starts what takes longer. Never waits."""
+        if self.read_only is not None and isinstance(intent, CHANGING):
+            settle(self.read_only.reason)
+            return
         match intent:
             case SubmitPrompt():
                 self._submit(intent, settle)
@@ -84,19 +110,33 @@ class Desk:
                 settle(None, {"cancelled": None if cancelled is None else cancelled.name.lower()})
             case AnswerApproval(request_id, decision, feedback):
                 settle(self.approvals.answer(request_id, decision, feedback))
+            case TakeQueue():
+                taken = self.queue.take_all()
+                settle(None, {"text": "\n\n".join(message.text for message in taken)})
+            case Retry():
+                self.worker.retry(settle)
+            case Flush():
+                self.services.children.start("flush", self._flush(settle))
+            case ExportSession():
+                self.services.children.start("export", self._export(intent, settle))
+            case _:
+                self._choose(intent, settle)
+
+    def _choose(self, choice: Choice, settle: Settle) -> None:
+        match choice:
             case SelectModel(provider, model_id):
                 self._select_model(provider, model_id, settle)
             case SetThinking(level):
                 self._set_thinking(level, settle)
             case SetMode(mode):
                 self._set_mode(mode, settle)
-            case TakeQueue():
-                taken = self.queue.take_all()
-                settle(None, {"text": "\n\n".join(message.text for message in taken)})
-            case Retry():
-                self.worker.retry(settle)
+            case SetName(name):
+                self.set_name(name)
+                settle(None, {"name": self.history.name})
+            case SetLabel(label, entry_id):
+                self._set_label(label, entry_id, settle)
             case _:
-                assert_never(intent)
+                assert_never(choice)
 
     def view(self, phase: Phase) -> SessionView:
         """The session as it is now."""
@@ -115,6 +155,9 @@ class Desk:
             follow_up=self.queue.texts("follow_up"),
             issues=self.issues,
             unsaved=history.saver.unsaved,
+            read_only=self.read_only is not None,
+            read_only_cause=self.read_only.cause if self.read_only else None,
+            can_wait=self.read_only is not None and self.read_only.can_wait,
             turn_open=self.worker.turn_open,
             compacting=phase is Phase.MAINTAINING,
         )
@@ -142,6 +185,8 @@ class Desk:
         needed."""
         rescue = await self.history.saver.close(self.history.header)
         self.history.close()
+        if self.scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
         return rescue
 
     async def leave(self) -> None:
@@ -153,11 +198,52 @@ class Desk:
         except TimeoutError:
             _LOG.warning("not everything ended within %s s at closing", LEAVE_WITHIN_S)
 
+    def set_name(self, name: str) -> None:
+        """Names the session; an empty text takes the name away. Stored with the first message where there is
+        none yet."""
+        history, cleaned = self.history, clean_title(name)
+        if history.is_empty:
+            history.name = self.naming.text = cleaned or None
+        else:
+            history.set_name(cleaned)
+        self.services.bus.emit(SessionNamed(history.name))
+
+    async def save_all(self) -> int:
+        """Writes what is in memory only; how many entries still are afterwards. A notice says why."""
+        saver = self.history.saver
+        if not saver.flush():
+            with contextlib.suppress(SessionError):
+                await saver.make_ready()
+        return saver.unsaved
+
+    async def _flush(self, settle: Settle) -> None:
+        settle(None, {"unsaved": await self.save_all()})
+
+    async def _export(self, intent: ExportSession, settle: Settle) -> None:
+        from musepi_tui.runtime.exporting import OpenSessionExport  # deferred: only when somebody asks
+
+        work = OpenSessionExport(self.history, self.services.gateway.registry, self.workplace.cwd)
+        notice = await work.run(intent, settle)
+        if notice is not None:
+            self.services.bus.emit(notice)
+
     def _submit(self, intent: SubmitPrompt, settle: Settle) -> None:
         if not intent.text.strip() and not intent.images:
             settle("The message is empty.")
             return
         self.worker.submit(QueuedMessage(intent.text, intent.images), intent.delivery, settle)
+
+    def _set_label(self, label: str, entry_id: str | None, settle: Settle) -> None:
+        target = _place_of(self.history.tree) if entry_id is None else entry_id
+        if target is None:
+            settle("There is no entry to label yet.")
+            return
+        try:
+            self.history.append_label(target, label.strip() or None)
+        except EntryNotFoundError as error:
+            settle(str(error))
+        else:
+            settle(None, {"entryId": target})
 
     def _select_model(self, provider: str, model_id: str, settle: Settle) -> None:
         services = self.services
@@ -194,3 +280,10 @@ class Desk:
         self.workplace.mode = mode
         self.services.bus.emit(ModeChanged(mode))
         settle(None)
+
+
+def _place_of(tree: SessionTree) -> str | None:
+    """The entry people see the session stand at; None for an empty one."""
+    leaf = tree.display_leaf
+    places = (head.id for head in reversed(tree.path(leaf)) if head.type in _PLACES) if leaf else ()
+    return next(iter(places), leaf)

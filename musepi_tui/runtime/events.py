@@ -50,6 +50,8 @@ class SessionView:
 
     While ``phase`` is ``LOADING`` only ``tail`` (the newest entries of the path, oldest first) is there and
     ``tree`` holds their heads alone; ``tail_is_whole`` tells that nothing lies before it.
+
+    ``read_only_cause`` is why the session may only be read; ``can_wait`` says that this may end.
     """
 
     header: SessionHeader
@@ -68,16 +70,22 @@ class SessionView:
     issues: tuple[LoadIssue, ...] = ()
     unsaved: int = 0
     read_only: bool = False
+    read_only_cause: str | None = None
+    can_wait: bool = False
     turn_open: bool = False
     compacting: bool = False
 
 
+Reason: TypeAlias = Literal["start", "new", "resume", "fork", "clone", "move", "import"]
+"""Why a session is open now."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionReady:
-    """The session is loaded (at start, after ``NewSession`` and ``OpenSession``)."""
+    """A session is loaded: at the start, or in place of the one before."""
 
     view: SessionView
-    reason: Literal["start", "new", "resume"] = "start"
+    reason: Reason = "start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +314,13 @@ class ModeChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionNamed:
+    """The session has another name now, or none."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SaveStateChanged:
     """How many entries are in memory only."""
 
@@ -366,6 +381,7 @@ Event: TypeAlias = (
     | UsageChanged
     | ModelChanged
     | ModeChanged
+    | SessionNamed
     | SaveStateChanged
     | IntentSettled
     | Notice

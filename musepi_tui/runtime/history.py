@@ -6,18 +6,18 @@ Every change goes through here, in one order: line handed to the kernel, then me
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from musepi_tui.base.clock import Clock, iso_time
 from musepi_tui.base.errors import MaintenanceError
-from musepi_tui.base.ids import new_entry_id
-from musepi_tui.context.usage import fresh_index
+from musepi_tui.runtime.edits import CompactionDraft, Edit, compaction_entry, edit_entry, plan_for
 from musepi_tui.runtime.events import EntryAppended, Event
+from musepi_tui.runtime.memory import SessionMemory
 from musepi_tui.runtime.saving import Saver
 from musepi_tui.session.entries import (
     KEEP_NOTHING,
     CompactionEntry,
-    ContextEditEntry,
     CustomMessageEntry,
     Entry,
     EntryHead,
@@ -25,53 +25,17 @@ from musepi_tui.session.entries import (
     SessionHeader,
     StateEntry,
 )
-from musepi_tui.session.messages import Content, Message, Usage, UserMessage
-from musepi_tui.session.rebuild import (
-    SessionContext,
-    build_session_context,
-    effective_compaction,
-    message_of,
-)
-from musepi_tui.session.totals import Totals, usage_of
-from musepi_tui.session.tree import SessionTree
+from musepi_tui.session.messages import Content, Message, UserMessage
+from musepi_tui.session.rebuild import SessionContext
+from musepi_tui.session.totals import Totals
+from musepi_tui.session.tree import LEAF_MARK, SessionTree
 from musepi_tui.storage.bodies import Bodies
+from musepi_tui.storage.entry_file import Appended, Changes, RecoveryNeededError
+from musepi_tui.storage.lines import Title, unplaced_head
+from musepi_tui.storage.rewrite import with_title
+from musepi_tui.storage.titles import clean_title
 
 Fields = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class TailEdit:
-    """What one entry of the kept tail is replaced by when a compaction is committed."""
-
-    target_id: str
-    replacement: Content | None
-    reason: str = "tail"
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionDraft:
-    """A finished pass, ready to be committed: a compaction without id, parent and time.
-
-    ``generation`` is what ``History.generation`` was when the pass was prepared. ``edits`` are written before
-    the compaction, in the same write.
-    """
-
-    generation: int
-    summary: str
-    first_kept_entry_id: str
-    tokens_before: int
-    tokens_after: int | None = None
-    short_summary: str | None = None
-    details: Any = None
-    preserve_data: Mapping[str, Any] | None = None
-    warning: str | None = None
-    method: str | None = None
-    reason: str | None = None
-    mid_turn: bool = False
-    model: str | None = None
-    duration_ms: int | None = None
-    usage: Usage | None = None
-    edits: tuple[TailEdit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +53,9 @@ class History:
     """The session as it is now.
 
     ``opening`` gives the state entries (type, fields) that have to stand before the next user message: the
-    model and thinking level, where the file does not say them yet. ``generation`` grows with every prompt and
-    every rewrite of the context; who works from a snapshot compares it before committing.
+    model and thinking level, where the file does not say them yet. ``generation`` grows with every prompt,
+    every rewrite of the context and every move of the leaf; who works from a snapshot compares it before
+    committing.
     """
 
     def __init__(
@@ -104,35 +69,30 @@ class History:
         self.header = loaded.header
         self.name = loaded.name
         self.generation = 0
-        self._tree = loaded.tree
-        self._bodies = loaded.bodies
-        self._totals = Totals()
-        self._added: list[Entry] = []
+        self._memory = SessionMemory(loaded.tree, loaded.bodies, loaded.context)
         self._saver = saver
         self._clock = clock
         self._emit = emit
         self._opening = opening
-        self._messages: list[Message] = []
-        self._message_ids: list[str] = []
-        self._compaction_id: str | None = None
-        self._fresh_from = 0
-        self._take_context(loaded.context)
 
     @property
     def tree(self) -> SessionTree:
         """The heads of all entries, and the leaf."""
-        return self._tree
+        return self._memory.tree
 
     @property
     def totals(self) -> Totals:
         """Usage and cost of the whole file; of a stored one only from ``set_totals`` on."""
-        return self._totals
+        return self._memory.totals
 
     def set_totals(self, stored: Totals) -> None:
         """Puts in what the file held when it was opened."""
-        self._totals = stored
-        for entry in self._added:
-            self._totals = self._totals.add(entry)
+        self._memory.set_totals(stored)
+
+    @property
+    def bodies(self) -> Bodies:
+        """The entries by their heads; may be read from a thread."""
+        return self._memory.bodies
 
     @property
     def saver(self) -> Saver:
@@ -142,40 +102,40 @@ class History:
     @property
     def messages(self) -> tuple[Message, ...]:
         """The context the model is sent, before conversion."""
-        return tuple(self._messages)
+        return tuple(self._memory.live.messages)
 
     @property
     def message_entry_ids(self) -> tuple[str, ...]:
         """Which entry each of ``messages`` came from."""
-        return tuple(self._message_ids)
+        return tuple(self._memory.live.entry_ids)
 
     @property
     def compaction_id(self) -> str | None:
         """The compaction the context starts with."""
-        return self._compaction_id
+        return self._memory.live.compaction_id
 
     @property
     def fresh_from(self) -> int:
         """Index of the first of ``messages`` that came after the compaction; 0 without one. Usage of answers
         before it was billed for a context that is gone."""
-        return self._fresh_from
+        return self._memory.live.fresh_from
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was said yet."""
-        return len(self._tree) == 0
+        return len(self.tree) == 0
 
     def entry(self, entry_id: str) -> Entry:
         """One entry. Raises ``EntryNotFoundError``."""
-        return self._bodies.get(self._tree.head(entry_id))
+        return self._memory.bodies.get(self.tree.head(entry_id))
 
     def messages_since(self, entry_id: str | None) -> tuple[MessageEntry, ...]:
         """The messages on the path behind an entry (None: all of them), oldest first."""
         found: list[MessageEntry] = []
-        current = self._tree.leaf_id
+        current = self.tree.leaf_id
         while current is not None and current != entry_id:
-            head = self._tree.head(current)
-            entry = self._bodies.get(head) if head.type == "message" else None
+            head = self.tree.head(current)
+            entry = self._memory.bodies.get(head) if head.type == "message" else None
             if isinstance(entry, MessageEntry):
                 found.append(entry)
             current = head.parent_id
@@ -183,12 +143,11 @@ class History:
 
     def close(self) -> None:
         """Gives the descriptor for reading back; what is in memory can still be read."""
-        self._bodies.close()
+        self._memory.bodies.close()
 
     async def load_path(self) -> tuple[Entry, ...]:
         """Every entry from the root to the leaf; cold ones are read from the file."""
-        heads = self._tree.path()
-        return await asyncio.to_thread(self._read_all, heads)
+        return await asyncio.to_thread(self._memory.read_all, self.tree.path())
 
     def append_message(self, message: Message, *, live_id: str | None = None) -> MessageEntry:
         """Adds a message under the leaf. A user message creates the file and names model and level first."""
@@ -196,8 +155,8 @@ class History:
         if isinstance(message, UserMessage):
             self.generation += 1
             leading = self._state_entries(self._opening())
-        parent = leading[-1].id if leading else self._tree.leaf_id
-        entry = MessageEntry(self._new_id(leading), parent, self._now(), message)
+        parent = leading[-1].id if leading else self.tree.leaf_id
+        entry = MessageEntry(self._memory.new_id(leading), parent, self._now(), message)
         self._store([*leading, entry], live_id)
         if isinstance(message, UserMessage):
             self._saver.sync_soon()
@@ -220,8 +179,8 @@ class History:
     ) -> CustomMessageEntry:
         """Adds a message of the program itself; it is sent to the model."""
         entry = CustomMessageEntry(
-            self._new_id(()),
-            self._tree.leaf_id,
+            self._memory.new_id(),
+            self.tree.leaf_id,
             self._now(),
             custom_type=custom_type,
             content=content,
@@ -231,14 +190,63 @@ class History:
         self._store([entry], None)
         return entry
 
+    def append_label(self, target_id: str, label: str | None) -> StateEntry:
+        """Labels an entry, or takes its label away. Raises ``EntryNotFoundError``."""
+        fields: dict[str, Any] = {"targetId": self.tree.head(target_id).id}
+        return self.append_state("label", fields if not label else fields | {"label": label})
+
+    def set_name(self, name: str) -> StateEntry:
+        """Names the session; an empty name takes the name away."""
+        cleaned = clean_title(name)
+        entry = self.append_state("session_info", {"name": cleaned})
+        title = Title(cleaned, "user", entry.timestamp)
+        self.name = cleaned or None
+        self.header = with_title(self.header, title)
+        self._saver.set_title(title)
+        return entry
+
+    async def move_leaf(self, entry_id: str | None) -> None:
+        """Goes on from another entry, or with None from before the first one; a line keeps that over a
+        restart.
+
+        Does nothing when people see that entry as the current one already. Raises ``EntryNotFoundError``.
+        """
+        there = self.tree.with_leaf(entry_id)
+        if self.tree.display_leaf == entry_id:
+            return
+        state = await self._memory.read(there)
+        mark: dict[str, Any] = {"customType": LEAF_MARK, "data": {}}
+        entry = StateEntry(self._memory.new_id(), entry_id, self._now(), type="custom", fields=mark)
+        self._store([entry], None)
+        self._memory.live.take(state)
+        self.generation += 1
+        self._saver.sync_soon()
+
     def hide(self, entry_ids: Collection[str]) -> None:
         """Takes a failed answer, and results that belong to it, out of the live messages; the entries
         stay."""
-        kept = [
-            pair for pair in zip(self._message_ids, self._messages, strict=True) if pair[0] not in entry_ids
-        ]
-        self._message_ids = [pair[0] for pair in kept]
-        self._messages = [pair[1] for pair in kept]
+        self._memory.live.hide(entry_ids)
+
+    async def commit_edits(self, edits: Sequence[Edit]) -> None:
+        """Changes what the model sees of entries on the path, and stores that (compaction 1.6).
+
+        Of several edits of one entry the last counts. Raises ``MaintenanceError`` for an entry that is not on
+        the path, ``SessionError`` when it cannot be written; then nothing was changed, except by the edits
+        that were stored in a file written anew before.
+        """
+        chosen = tuple({edit.target_id: edit for edit in edits}.values())
+        strangers = self._memory.missing_on_path([edit.target_id for edit in chosen])
+        if strangers:
+            raise MaintenanceError(f"entry {strangers[0]} cannot be edited: it is not on the path")
+        pruned_at_ms = self._clock.now_ms()
+        others = await self._edit_in_place(chosen, pruned_at_ms)
+        if not others:
+            return
+        entries, heads = await self._write(partial(self._edit_entries, others, pruned_at_ms))
+        self._memory.remember(entries, heads)
+        await self._show(others, pruned_at_ms)
+        self._saver.sync_soon()
+        self._announce(entries)
 
     async def commit_compaction(self, draft: CompactionDraft) -> CompactionEntry:
         """Writes the pass: lines, data sync, then memory (compaction 12.4).
@@ -248,153 +256,93 @@ class History:
         ``SessionError`` when it cannot be written; tree and live messages are as before then.
         """
         self._check_draft(draft)
-        edits, entry = self._compaction_entries(draft)
-        entries: list[Entry] = [*edits, entry]
-        heads = self._saver.write_or_raise(entries)
+        now_ms = self._clock.now_ms()
+        others = await self._edit_in_place(draft.edits, now_ms)
+        entries, heads = await self._write(partial(self._compaction_entries, draft, others, now_ms))
         await self._saver.sync_through_cancel()
-        self._remember(entries, heads)
+        self._memory.remember(entries, heads)
         self.generation += 1
-        self._rebuild()
-        for written in entries:
-            self._emit(EntryAppended(written))
+        await self._memory.refresh()
+        self._announce(entries)
+        entry = entries[-1]
+        assert isinstance(entry, CompactionEntry)
         return entry
+
+    def note_saved(self, appended: Appended) -> None:
+        """Entries that were in memory only are in the file now; what others did to it is known."""
+        self._memory.take_saved(appended)
 
     def _check_draft(self, draft: CompactionDraft) -> None:
         if draft.generation != self.generation:
             raise MaintenanceError("the conversation changed meanwhile, so the summary was thrown away")
         first_kept = draft.first_kept_entry_id
-        on_path = {head.id for head in self._tree.path()}
-        if first_kept != KEEP_NOTHING and first_kept not in on_path:
+        if first_kept != KEEP_NOTHING and self._memory.missing_on_path([first_kept]):
             raise MaintenanceError(f"the first kept entry {first_kept} is not on the path any more")
 
-    def _compaction_entries(self, draft: CompactionDraft) -> tuple[list[ContextEditEntry], CompactionEntry]:
-        edits: list[ContextEditEntry] = []
-        parent, now = self._tree.leaf_id, self._now()
-        for edit in draft.edits:
-            made = ContextEditEntry(
-                self._new_id(edits),
-                parent,
-                now,
-                target_id=edit.target_id,
-                replacement=edit.replacement,
-                reason=edit.reason,
-                pruned_at_ms=self._clock.now_ms(),
-            )
-            edits.append(made)
-            parent = made.id
-        entry = CompactionEntry(
-            self._new_id(edits),
-            parent,
-            now,
-            summary=draft.summary,
-            first_kept_entry_id=draft.first_kept_entry_id,
-            tokens_before=draft.tokens_before,
-            tokens_after=draft.tokens_after,
-            short_summary=draft.short_summary,
-            details=draft.details,
-            preserve_data=draft.preserve_data,
-            warning=draft.warning,
-            method=draft.method,
-            reason=draft.reason,
-            mid_turn=draft.mid_turn,
-            model=draft.model,
-            duration_ms=draft.duration_ms,
-            usage=draft.usage,
-        )
-        return edits, entry
+    async def _edit_in_place(self, edits: Sequence[Edit], pruned_at_ms: int) -> tuple[Edit, ...]:
+        """Stores what can be stored by writing lines anew, where that is wanted; the edits that are left."""
+        if not edits or not self._saver.rewrites_edits:
+            return tuple(edits)
+        memory = self._memory
+        plan = await asyncio.to_thread(plan_for, memory.tree, memory.bodies, edits, pruned_at_ms)
+        if plan.lines:
+            await self._saver.rewrite(Changes(lines=plan.lines))
+            memory.replace(plan.entries)
+            await self._show([edit for edit in edits if edit.target_id in plan.lines], pruned_at_ms)
+        return plan.others
+
+    async def _show(self, edits: Sequence[Edit], pruned_at_ms: int) -> None:
+        """Makes the live messages what a rebuild would make them."""
+        self.generation += 1
+        replacements = {edit.target_id: edit.replacement for edit in edits}
+        if not self._memory.live.edit(replacements, pruned_at_ms):
+            await self._memory.refresh()
+
+    async def _write(self, make: Callable[[], list[Entry]]) -> tuple[list[Entry], Sequence[EntryHead]]:
+        """The entries ``make`` gives and their heads, written. What the file needs first is done first."""
+        try:
+            entries = make()
+            return entries, self._saver.write_or_raise(entries)
+        except RecoveryNeededError:
+            await self._saver.make_ready()
+        entries = make()
+        return entries, self._saver.write_or_raise(entries)
+
+    def _edit_entries(self, edits: Sequence[Edit], pruned_at_ms: int) -> list[Entry]:
+        made: list[Entry] = []
+        parent, now = self.tree.leaf_id, self._now()
+        for edit in edits:
+            made.append(edit_entry(edit, (self._memory.new_id(made), parent, now), pruned_at_ms))
+            parent = made[-1].id
+        return made
+
+    def _compaction_entries(
+        self, draft: CompactionDraft, edits: Sequence[Edit], pruned_at_ms: int
+    ) -> list[Entry]:
+        made = self._edit_entries(edits, pruned_at_ms)
+        parent = made[-1].id if made else self.tree.leaf_id
+        return [*made, compaction_entry(draft, (self._memory.new_id(made), parent, self._now()))]
 
     def _store(self, entries: Sequence[Entry], live_id: str | None) -> None:
         heads = self._saver.write(entries)
-        self._remember(entries, heads or [_unwritten_head(entry) for entry in entries])
+        self._memory.remember(entries, heads or [unplaced_head(entry) for entry in entries])
         for entry in entries:
-            self._extend_context(entry)
+            self._memory.live.extend(entry)
             own_live_id = live_id if entry is entries[-1] else None
             self._emit(EntryAppended(entry, saved=heads is not None, live_id=own_live_id))
 
-    def _remember(self, entries: Sequence[Entry], heads: Sequence[EntryHead]) -> None:
-        for entry, head in zip(entries, heads, strict=True):
-            self._bodies.remember(entry)
-            self._tree = self._tree.with_entry(head)
-            self._totals = self._totals.add(entry)
-            if usage_of(entry) is not None:
-                self._added.append(entry)
-
-    def note_saved(self, heads: Sequence[EntryHead]) -> None:
-        """Entries that were in memory only are in the file now, at these places."""
-        placed = {head.id: head for head in heads}
-        known = [placed.get(head.id, head) for head in self._tree.heads.values()]
-        self._tree = SessionTree.from_heads(known, self._tree.leaf_id)
-
-    def _extend_context(self, entry: Entry) -> None:
-        """Adds what ``build_session_context`` would add for an entry that came last."""
-        message = message_of(entry)
-        if message is not None:
-            self._messages.append(message)
-            self._message_ids.append(entry.id)
-
-    def _rebuild(self) -> None:
-        path = self._read_all(context_heads(self._tree, self._bodies))
-        self._take_context(build_session_context(path))
-
-    def _take_context(self, context: SessionContext) -> None:
-        self._messages = list(context.messages)
-        self._message_ids = list(context.entry_ids)
-        self._compaction_id = context.compaction_id
-        self._fresh_from = 0
-        if context.compaction_id is not None:
-            path_ids = [head.id for head in self._tree.path()]
-            self._fresh_from = fresh_index(path_ids, context.compaction_id, context.entry_ids)
+    def _announce(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self._emit(EntryAppended(entry))
 
     def _state_entries(self, wanted: Sequence[tuple[str, Fields]]) -> list[StateEntry]:
         entries: list[StateEntry] = []
-        parent = self._tree.leaf_id
+        parent = self.tree.leaf_id
         for entry_type, fields in wanted:
-            entry = StateEntry(
-                self._new_id(entries), parent, self._now(), type=entry_type, fields=dict(fields)
-            )
-            entries.append(entry)
-            parent = entry.id
+            entry_id = self._memory.new_id(entries)
+            entries.append(StateEntry(entry_id, parent, self._now(), type=entry_type, fields=dict(fields)))
+            parent = entry_id
         return entries
-
-    def _read_all(self, heads: Sequence[EntryHead]) -> tuple[Entry, ...]:
-        return tuple(self._bodies.get(head) for head in heads)
-
-    def _new_id(self, fresh: Sequence[Entry]) -> str:
-        taken = {entry.id for entry in fresh}
-        entry_id = new_entry_id(self._tree)
-        while entry_id in taken:
-            entry_id = new_entry_id(self._tree)
-        return entry_id
 
     def _now(self) -> str:
         return iso_time(self._clock.now_ms())
-
-
-def context_heads(tree: SessionTree, bodies: Bodies) -> tuple[EntryHead, ...]:
-    """The heads whose bodies make the context: the path from the keep boundary of the effective compaction
-    on, and every state entry before it. Reads the compactions it meets, newest first.
-    """
-    path = tree.path()
-    start = _boundary(path, bodies)
-    before = tuple(head for head in path[:start] if head.type not in _MESSAGE_TYPES)
-    return (*before, *path[start:])
-
-
-_MESSAGE_TYPES = frozenset({"message", "custom_message", "branch_summary", "context_edit", "compaction"})
-
-
-def _boundary(path: Sequence[EntryHead], bodies: Bodies) -> int:
-    positions = {head.id: index for index, head in enumerate(path)}
-    for index in range(len(path) - 1, -1, -1):
-        if path[index].type != "compaction":
-            continue
-        entry = bodies.get(path[index])
-        if not isinstance(entry, CompactionEntry) or effective_compaction((entry,)) is None:
-            continue
-        first_kept = entry.first_kept_entry_id
-        return index if first_kept == KEEP_NOTHING else min(index, positions.get(first_kept or "", 0))
-    return 0
-
-
-def _unwritten_head(entry: Entry) -> EntryHead:
-    return EntryHead(entry.id, entry.parent_id, entry.type, entry.timestamp)

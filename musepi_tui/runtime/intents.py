@@ -72,9 +72,71 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """Close this session and open the file at ``path``."""
+    """Close this session and open the file at ``path``; one of another tool's format is imported first.
+
+    ``how`` is for a session of another folder: open it ``there``, ``move`` it to this folder, or go on here
+    in a ``fork`` of it.
+    """
 
     path: str
+    how: Literal["there", "move", "fork"] = "there"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkSession:
+    """Go on in a copy of this session, in a file of its own: whole without ``entry_id``.
+
+    With the id of a user message: the path up to, not including, it; settles with ``data["text"]``, its text.
+    With the id of another entry: the path up to and including it.
+    """
+
+    entry_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CloneSession:
+    """Go on in a copy of the path from the root to the leaf, in a file of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSession:
+    """Make ``folder`` the working folder of this session; its file moves along."""
+
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForSession:
+    """Wait until the session can be written, then open it for writing. Settles then; with
+    ``data["cancelled"]`` when ``Cancel`` or another session ends the wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSession:
+    """Move a stored session, not the open one, to the trash; without a trash only ``permanently`` helps."""
+
+    path: str
+    permanently: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetName:
+    """Name this session; an empty text takes the name away."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetLabel:
+    """Label an entry, the current leaf without ``entry_id``; an empty label clears it."""
+
+    label: str
+    entry_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Write everything that is in memory only; settles with ``data["unsaved"]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +149,20 @@ class Retry:
     """Repeat the last failed turn."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExportSession:
+    """Write this session to a file; settles with ``data["path"]`` once it is synced.
+
+    ``path`` is relative to the working folder; empty makes a name for a page there. Its ending says what is
+    written. ``force`` may replace a file, ``raw`` masks nothing, ``inline`` is for ``.jsonl``: with blobs.
+    """
+
+    path: str = ""
+    force: bool = False
+    raw: bool = False
+    inline: bool = False
+
+
 Intent: TypeAlias = (
     SubmitPrompt
     | Compact
@@ -97,6 +173,15 @@ Intent: TypeAlias = (
     | SetMode
     | NewSession
     | OpenSession
+    | ForkSession
+    | CloneSession
+    | MoveSession
+    | WaitForSession
+    | DeleteSession
+    | SetName
+    | SetLabel
+    | Flush
     | TakeQueue
     | Retry
+    | ExportSession
 )

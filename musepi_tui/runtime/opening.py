@@ -4,7 +4,7 @@ from pathlib import Path
 
 from musepi_tui.base.clock import iso_time
 from musepi_tui.base.dataclass import dataclass
-from musepi_tui.base.errors import SessionError
+from musepi_tui.base.errors import NotASessionFileError, SessionBusyError, SessionError
 from musepi_tui.base.ids import new_session_id
 from musepi_tui.runtime.options import RuntimeOptions, SessionChoice
 from musepi_tui.session.entries import Entry, LoadIssue, SessionHeader
@@ -16,15 +16,36 @@ TAIL_ENTRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOnly:
+    """Why a session may only be read: the ``cause``, and the ``remedy`` outside the screen. ``can_wait``: it
+    may end."""
+
+    cause: str
+    remedy: str
+    can_wait: bool
+
+    @property
+    def reason(self) -> str:
+        """What whoever wants to change the session is told (contract 4.1)."""
+        return f"{self.cause}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
-    """A session of which only the end was read. ``tail`` are the newest entries of the path, oldest first."""
+    """A session of which only the end was read. ``tail`` are the newest entries of the path, oldest first.
+
+    ``path`` None is a session in memory only. ``seed`` are entries that a new session begins with once it
+    gets a file.
+    """
 
     header: SessionHeader
-    path: Path
+    path: Path | None
     is_new: bool
     tail: tuple[Entry, ...] = ()
     tail_is_whole: bool = True
     issues: tuple[LoadIssue, ...] = ()
+    read_only: ReadOnly | None = None
+    seed: tuple[Entry, ...] = ()
 
 
 def session_override(options: RuntimeOptions) -> Path | None:
@@ -36,30 +57,58 @@ def session_override(options: RuntimeOptions) -> Path | None:
 def open_quickly(choice: SessionChoice, options: RuntimeOptions) -> Opened:
     """Header and tail of the chosen session. Blocking, but reads only a few blocks.
 
-    Raises ``SessionBusyError`` when another process writes it, ``SessionError`` when it is no session.
+    Raises ``SessionError`` when it is no session, and unless it may be shown read-only ``SessionBusyError``
+    when another process writes it.
     """
     if choice.kind == "open" and choice.path is not None:
-        return _open_stored(choice.path)
+        return _open_stored(choice.path, options)
     cwd = options.cwd
     header = SessionHeader(new_session_id(), iso_time(options.clock.now_ms()), str(cwd))
+    if choice.kind == "memory":
+        return Opened(header, None, is_new=True)
     folder = session_folder(options.paths, cwd, session_override(options))
     return Opened(header, choice.path or session_path(folder, header), is_new=True)
 
 
-def _open_stored(path: Path) -> Opened:
+def busy(path: Path, error: SessionBusyError, options: RuntimeOptions) -> ReadOnly:
+    """The session of another process, to be read. Raises the error where that is not wanted."""
+    if options.on_busy == "refuse":
+        raise error
+    who = "" if error.pid is None else f" (pid {error.pid})"
+    cause = f"session is open in another musepi{who}"
+    return ReadOnly(cause, f"close it, or use --fork {path}", can_wait=True)
+
+
+def too_new(path: Path, version: int, options: RuntimeOptions) -> ReadOnly | None:
+    """A session of a newer format, to be read; None when it may be written. Raises ``SessionError``."""
+    if version <= VERSION or options.force:
+        return None
+    cause = f"session file version {version} is newer than this musepi understands ({VERSION})"
+    remedy = f"use --fork {path}, or --force to write to it all the same"
+    why = ReadOnly(cause, remedy, can_wait=False)
+    if options.on_busy == "refuse":
+        raise SessionError(f"{path}: {why.reason}")
+    return why
+
+
+def _open_stored(path: Path, options: RuntimeOptions) -> Opened:
     from musepi_tui.storage.lock import WriterLock  # deferred: a new session needs neither
     from musepi_tui.storage.tail import open_tail
 
-    tail = open_tail(path, want=TAIL_ENTRIES)
-    if tail.header.version > VERSION:
-        raise SessionError(
-            f"{path}: session file version {tail.header.version} is newer than this musepi understands "
-            f"({VERSION}); update musepi"
-        )
-    # The lock that counts is taken by the full load; a session that is taken already is refused right here.
-    lock = WriterLock(path.resolve())
-    lock.acquire()
-    lock.release()
+    try:
+        tail = open_tail(path, want=TAIL_ENTRIES)
+    except NotASessionFileError as error:
+        raise _with_way_out(error, path) from error
+    read_only = too_new(path, tail.header.version, options)
+    if read_only is None:
+        # The lock that counts is taken by the full load; this one tells right away who may only read.
+        lock = WriterLock(path.resolve())
+        try:
+            lock.acquire()
+        except SessionBusyError as error:
+            read_only = busy(path, error, options)
+        finally:
+            lock.release()
     return Opened(
         tail.header,
         path,
@@ -67,4 +116,17 @@ def _open_stored(path: Path) -> Opened:
         tail=tuple(tail.entries),
         tail_is_whole=tail.whole,
         issues=tuple(tail.issues),
+        read_only=read_only,
     )
+
+
+def _with_way_out(error: NotASessionFileError, path: Path) -> NotASessionFileError:
+    """The error with the command that makes a session of the file: one of another program, or one that has
+    lost its header."""
+    from musepi_tui.storage.importers import detect_source  # deferred: only for a file that is refused
+
+    try:
+        command = "import" if detect_source(path) is not None else "import --salvage"
+    except SessionError:
+        return error
+    return NotASessionFileError(f"{error}; try: musepi sessions {command} {path}")

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionChoice:
-    """Which session: ``open`` the file at ``path``, or a ``new`` one (at ``path``, or where new ones
-    belong)."""
+    """Which session: ``open`` the file at ``path``, a ``new`` one (at ``path``, or where new ones belong), or
+    one in ``memory`` only."""
 
-    kind: Literal["new", "open"] = "new"
+    kind: Literal["new", "open", "memory"] = "new"
     path: Path | None = None
 
 
@@ -34,6 +34,10 @@ class RuntimeOptions:
     ``permissions.mode``. ``interactive``: a person can answer approvals; otherwise what would ask is refused.
     ``approval_timeout_s`` None waits for ever. ``allow_demo`` lets the demo model be chosen when nothing is
     configured. ``tools`` None offers every tool. ``find_provider`` gives the wire format of an api.
+
+    ``on_busy`` says what happens to a session that may not be written: it is refused, or shown to be read.
+    ``force`` writes to a session of a newer format all the same. ``name`` is given to the first session.
+    ``remember`` is called in a thread with the path of each session that is opened.
     """
 
     paths: Paths
@@ -48,5 +52,9 @@ class RuntimeOptions:
     approval_timeout_s: float | None = None
     allow_demo: bool = False
     tools: tuple[str, ...] | None = None
+    on_busy: Literal["refuse", "read_only"] = "refuse"
+    force: bool = False
+    name: str | None = None
+    remember: Callable[[Path], None] | None = None
     find_provider: Callable[[str], ProviderSpec] = load_provider
     clock: Clock = field(default_factory=SystemClock)

@@ -60,6 +60,11 @@ class Workplace:
         self._runner: ToolRunner | None = None
         self._lock = asyncio.Lock()
 
+    @property
+    def cwd(self) -> Path:
+        """The folder tools work in."""
+        return self._cwd
+
     async def prepare(self) -> None:
         """Finds everything out, in a thread; later calls do nothing."""
         async with self._lock:
@@ -119,11 +124,11 @@ class Workplace:
     def _environment(self) -> Mapping[str, str]:
         """What commands of the model can know about this run (TUI-7.43)."""
         services = self._services
-        model = services.gateway.model
+        model, path = services.gateway.model, services.history.saver.path
         return {
             "MUSEPI": "1",
             "MUSEPI_SESSION_ID": services.history.header.id,
-            "MUSEPI_SESSION_FILE": os.fspath(services.history.saver.path),
+            "MUSEPI_SESSION_FILE": "" if path is None else os.fspath(path),
             "MUSEPI_PROVIDER": model.provider if model is not None else "",
             "MUSEPI_MODEL": model.id if model is not None else "",
             "MUSEPI_REASONING_LEVEL": services.gateway.thinking.value,

@@ -32,10 +32,13 @@ def decode_usage(value: object) -> Usage | None:
     if obj is None:
         return None
     fields = Fields(obj)
-    counts = [fields.take_number(key) for key in _COUNTS]
-    if any(key in fields.rest for key in _COUNTS) or all(count is None for count in counts):
+    given: list[int] = []
+    for key in _COUNTS:
+        if key in obj and fields.take_number(key) is None:
+            return None
+        given.append(int(obj.get(key, 0)))
+    if len(fields.rest) == len(obj):
         return None
-    given = [int(count or 0) for count in counts]
     total = fields.take_number("totalTokens")
     reasoning = fields.take_number("reasoning")
     written_1h = fields.take_number("cacheWrite1h")

@@ -25,6 +25,7 @@ from musepi_tui.session.entries import (
 from musepi_tui.session.fields import Fields, as_list, as_object, as_text, overlay, put, with_rest
 from musepi_tui.session.message_codec import decode_message, encode_message
 from musepi_tui.session.messages import Message
+from musepi_tui.session.payload import with_references
 
 __all__ = [
     "decode_entry",
@@ -41,6 +42,8 @@ __all__ = [
     "record_id",
 ]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
 _BASE_KEYS = ("type", "id", "parentId", "timestamp")
 
 
@@ -53,20 +56,21 @@ def decode_entry(obj: Mapping[str, Any], *, index: int = 0) -> Entry:
     kind = as_text(obj.get("type")) or ""
     entry_id = as_text(obj.get("id")) or f"record-{index}"
     parent_id, timestamp = as_text(obj.get("parentId")), as_text(obj.get("timestamp")) or ""
-    if kind == "message":
-        message = as_object(obj.get("message")) or {}
-        if isinstance(message.get("role"), str):
-            return MessageEntry(entry_id, parent_id, timestamp, decode_message(message), obj)
-    decoded = _decode_known(kind, EntryBase(entry_id, parent_id, timestamp), Fields(obj))
-    if decoded is not None:
-        return replace(decoded, raw=obj)
+    if parent_id is not None or obj.get("parentId") is None:  # else its place is unknown: it has no say
+        if kind == "message":
+            message = as_object(obj.get("message")) or {}
+            if isinstance(message.get("role"), str):
+                return MessageEntry(entry_id, parent_id, timestamp, decode_message(message), obj)
+        decoded = _decode_known(kind, EntryBase(entry_id, parent_id, timestamp), Fields(obj))
+        if decoded is not None:
+            return replace(decoded, raw=obj)
     rest = {key: value for key, value in obj.items() if key not in _BASE_KEYS}
     return StateEntry(entry_id, parent_id, timestamp, kind, rest, obj)
 
 
 def encode_entry(entry: Entry) -> dict[str, Any]:
-    """The JSON object of an entry."""
-    written = _encode_fresh(entry)
+    """The JSON object of an entry. What was read from a blob is written as the reference to it."""
+    written = with_references(_encode_fresh(entry))
     if entry.raw is None:
         return written
     return overlay(entry.raw, _encode_fresh(decode_entry(entry.raw)), written)
@@ -80,9 +84,9 @@ def dump_line(entry: Entry) -> bytes:
 def dump_json(obj: object) -> bytes:
     """Compact UTF-8 JSON: key order as given, lone surrogates escaped, NaN and infinities as null."""
     try:
-        text = json.dumps(obj, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = _ENCODER.encode(obj)
     except ValueError:
-        text = json.dumps(_without_nan(obj), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = _ENCODER.encode(_without_nan(obj))
     # Only lone surrogates cannot be encoded, and "backslashreplace" spells them exactly as JSON escapes them.
     return text.encode("utf-8", "backslashreplace")
 

@@ -15,7 +15,7 @@ class Repair:
     """
 
     tree: SessionTree
-    heads: tuple[EntryHead, ...]
+    heads: Sequence[EntryHead]
     problems: tuple[tuple[int, str, str], ...]
     orphans: int
 
@@ -23,8 +23,11 @@ class Repair:
 def repair_tree(heads: Sequence[EntryHead], *, strict: bool = False) -> Repair:
     """The tree of all heads of a file, in file order; with ``strict`` orphans stay roots."""
     tree = SessionTree.from_heads(heads)
-    if tree.is_plain:
-        return Repair(tree, tuple(heads), (), 0)
+    return Repair(tree, heads, (), 0) if tree.is_plain else mend_tree(heads, strict=strict)
+
+
+def mend_tree(heads: Sequence[EntryHead], *, strict: bool = False) -> Repair:
+    """As ``repair_tree``, for heads whose tree is known to be damaged."""
     first_places: dict[str, int] = {}
     problems: list[tuple[int, str, str]] = []
     suspects: list[int] = []

@@ -29,7 +29,7 @@ from musepi_tui.session.messages import (
     UserMessage,
 )
 
-_STOP_REASONS = frozenset(StopReason)
+_STOP_REASONS: Mapping[str | None, StopReason] = {reason.value: reason for reason in StopReason}
 
 _Stored: TypeAlias = (
     UserMessage
@@ -105,8 +105,7 @@ def _decode_mention(fields: Fields, timestamp_ms: int) -> FileMention:
 
 
 def _decode_assistant(fields: Fields, timestamp_ms: int) -> AssistantMessage:
-    stored = as_text(fields.rest.get("stopReason"))
-    known = stored if stored in _STOP_REASONS else None
+    known = _STOP_REASONS.get(as_text(fields.rest.get("stopReason")))
     if known is not None:
         del fields.rest["stopReason"]
     usage = decode_usage(fields.rest.get("usage"))
@@ -117,7 +116,7 @@ def _decode_assistant(fields: Fields, timestamp_ms: int) -> AssistantMessage:
         api=fields.take_text("api") or "",
         provider=fields.take_text("provider") or "",
         model=fields.take_text("model") or "",
-        stop_reason=StopReason(known or StopReason.STOP),
+        stop_reason=known or StopReason.STOP,
         usage=usage,
         timestamp_ms=timestamp_ms,
         error_message=fields.take_text("errorMessage"),

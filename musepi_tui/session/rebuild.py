@@ -50,6 +50,7 @@ __all__ = [
     "read_state",
     "strip_dangling",
     "summary_message",
+    "with_content",
 ]
 
 _RETIRED_KEYS = frozenset({"openaiRemoteCompaction"})
@@ -292,10 +293,11 @@ def _edited(edits: Mapping[str, ContextEditEntry], pairs: Sequence[_Pair]) -> It
         if edit is None:
             yield entry_id, message
         elif edit.replacement is not None:
-            yield entry_id, _with_content(message, edit.replacement, edit.pruned_at_ms)
+            yield entry_id, with_content(message, edit.replacement, edit.pruned_at_ms)
 
 
-def _with_content(message: Message, content: Content, pruned_at_ms: int | None) -> Message:
+def with_content(message: Message, content: Content, pruned_at_ms: int | None) -> Message:
+    """A message as an edit leaves it; one whose content no edit can replace stays as it is."""
     match message:
         case ToolResultMessage():
             return replace(message, content=blocks_of(content), pruned_at_ms=pruned_at_ms)

@@ -70,6 +70,8 @@ def shape_problem(fields: Mapping[str, Any]) -> str | None:
         return "no type"
     if not isinstance(fields.get("id"), str) or not fields["id"]:
         return "no id"
+    if not isinstance(fields.get("parentId"), str | None):
+        return "a parent id that is no text"
     if fields["type"] == "message" and not isinstance(
         (as_object(fields.get("message")) or {}).get("role"), str
     ):

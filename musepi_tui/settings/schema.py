@@ -125,9 +125,21 @@ class SessionSettings:
     dir: str | None = setting(
         default=None, description="Folder of the session files instead of the usual one."
     )
+    foreign_roots: bool = setting(
+        default=True,
+        description="List sessions of pi, MusePi, omp, veyyon, Claude Code and Codex as well.",
+    )
     fsync: Literal["turn", "entry", "never"] = setting(
         default="turn",
         description="When the file is forced to the disk: after each turn, each entry, or never.",
+    )
+    prune_storage: Literal["append", "rewrite"] = setting(
+        default="append",
+        description="How shortened older results are stored: as new lines, or by writing their lines anew.",
+    )
+    externalize_images: bool = setting(
+        default=False,
+        description="Keep large images in files of their own; programs without such files do not see them.",
     )
 
 

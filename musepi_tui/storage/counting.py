@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from musepi_tui.session.columns import HeadList
 from musepi_tui.session.entries import EntryHead
 from musepi_tui.session.messages import Cost, Usage
 from musepi_tui.session.totals import Totals
@@ -22,6 +23,8 @@ _ROLES_WITH_USAGE = frozenset({"assistant", "toolResult", None})
 def count_totals(heads: Sequence[EntryHead], bodies: Bodies) -> Totals:
     """The totals over all entries, whatever branch they are on. Reads their lines."""
     totals = Totals()
+    if isinstance(heads, HeadList):
+        heads = heads.of_types(_TYPES_WITH_USAGE).with_roles(_ROLES_WITH_USAGE)
     for head in heads:
         if head.type not in _TYPES_WITH_USAGE or head.role not in _ROLES_WITH_USAGE:
             continue

@@ -1,46 +1,144 @@
 """Sessions of a folder or of all, and finding one by what a person typed (session-format 14, 15)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
-from musepi_tui.base.errors import SessionError
-from musepi_tui.storage.glance import SessionInfo, glance_at
-from musepi_tui.storage.paths import Paths, folders_of, same_folder
+from musepi_tui.base.errors import NotASessionFileError, SessionError
+from musepi_tui.storage.candidates import Candidate, Scan, Scope, scan_files
+from musepi_tui.storage.foreign import IMPORTED_TOOLS, needs_import, read_foreign
+from musepi_tui.storage.glance import Row, SessionInfo, glance_at, modified_text, read_row
+from musepi_tui.storage.list_cache import CachedFile, ListCache
+from musepi_tui.storage.paths import Paths, same_folder, tool_of_path
 
-__all__ = ["SessionInfo", "find_session", "list_sessions", "newest_session"]
+__all__ = [
+    "Batch",
+    "DamagedFile",
+    "SessionInfo",
+    "find_session",
+    "iter_sessions",
+    "list_sessions",
+    "needs_import",
+    "newest_session",
+]
 
 SHOWN_MATCHES = 20
 """How many sessions a message about an ambiguous reference names."""
 
+FIRST_BATCH = 48
+"""Files of the first batch: about a screenful, so that something can be shown at once."""
 
-def list_sessions(paths: Paths, cwd: Path | None, *, override: Path | None = None) -> tuple[SessionInfo, ...]:
+NEXT_BATCH = 256
+WORKERS = 4
+"""Threads that read files which are not in the cache: they mostly wait for the disk."""
+
+POOLED = 8
+"""Fewer files than this are read one after the other."""
+
+SEARCHED_AT_ONCE = 4 * 1024 * 1024
+"""A file that grew by no more than this since it was searched is searched again while its row is made."""
+
+TRIED_FIRST = 8
+"""Files that are looked at for the newest session before the cache is asked: mostly the first one is it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedFile:
+    """A file that is named like a session and is none, and why."""
+
+    path: Path
+    reason: str
+    tool: str
+    modified: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A part of a listing. A row of a path that came before takes its place.
+
+    ``done`` of ``total`` files were read; batches that follow when both are equal only complete rows.
+    """
+
+    rows: tuple[SessionInfo, ...] = ()
+    damaged: tuple[DamagedFile, ...] = ()
+    notices: tuple[str, ...] = ()
+    done: int = 0
+    total: int = 0
+
+
+def list_sessions(
+    paths: Paths,
+    cwd: Path | None,
+    *,
+    override: Path | None = None,
+    foreign: bool = True,
+    progress: Callable[[Batch], None] | None = None,
+) -> tuple[SessionInfo, ...]:
     """Sessions that belong to ``cwd``, or all of them when it is None, newest first.
 
-    ``override`` is a folder that replaces the sessions root. Files that cannot be read are left out. Blocks.
+    ``override`` is a folder that replaces the sessions root, ``foreign`` adds the folders of other tools.
+    Files that cannot be read are left out; ``progress`` is told of them. Blocks.
     """
-    rows = _rows(_files(_folders(paths, cwd, override)), cwd)
-    return tuple(sorted(rows, key=_age, reverse=True))
+    found: dict[Path, SessionInfo] = {}
+    with closing(iter_sessions(paths, cwd, override=override, foreign=foreign)) as batches:
+        for batch in batches:
+            found.update((row.path, row) for row in batch.rows)
+            if progress is not None:
+                progress(batch)
+    return tuple(sorted(found.values(), key=_age, reverse=True))
+
+
+def iter_sessions(
+    paths: Paths, cwd: Path | None, *, override: Path | None = None, foreign: bool = True
+) -> Generator[Batch]:
+    """The same in parts, newest first: what is known or quickly read, then names from inside long files.
+
+    What was read is remembered for the next listing, also when the rest is not wanted any more. Blocks
+    between the parts.
+    """
+    cache = ListCache(paths)
+    cache.load()
+    scan = scan_files(Scope(paths, cwd, override, foreign))
+    listing = _Listing(cache, scan, cwd)
+    try:
+        yield Batch(notices=(*cache.notices, *scan.notices), total=len(scan.files))
+        yield from listing.read_all()
+        cache.forget_missing(scan.folders, [file.path for file in scan.files])
+        cache.save()
+        yield from listing.search_names()
+        yield listing.mark_imported()
+    finally:
+        cache.save()
 
 
 def newest_session(paths: Paths, cwd: Path, *, override: Path | None = None) -> SessionInfo | None:
-    """The session of ``cwd`` that was written last; None when there is none."""
-    dated = [(_modified_ns(path), path) for path in _files(_folders(paths, cwd, override))]
-    newest_first = (path for _, path in sorted(dated, reverse=True))
-    return next(_rows(newest_first, cwd), None)
+    """The own session of ``cwd`` that was written last; None when there is none.
+
+    Sessions of other tools are not taken: nobody asked to write into them.
+    """
+    scan = scan_files(Scope(paths, cwd, override, foreign=False))
+    for candidate in scan.files[:TRIED_FIRST]:
+        file = _read_file(candidate, None)
+        if file.row is not None and same_folder(file.row.info.cwd, cwd):
+            return _owned(candidate, file.row.info)
+    with closing(iter_sessions(paths, cwd, override=override, foreign=False)) as batches:
+        return next((batch.rows[0] for batch in batches if batch.rows), None)
 
 
-def find_session(paths: Paths, cwd: Path, reference: str, *, override: Path | None = None) -> SessionInfo:
+def find_session(
+    paths: Paths, cwd: Path, reference: str, *, override: Path | None = None, foreign: bool = True
+) -> SessionInfo:
     """The one session a person means: a path, the start of an id or file name, or a whole title.
 
     Sessions of ``cwd`` are looked at first, then all. Raises ``SessionError`` when none fits or several do.
     """
     if "/" in reference or "\\" in reference or reference.endswith(".jsonl"):
-        return glance_at((cwd / Path(reference).expanduser()).absolute())
-    for scope in (cwd, None):
-        rows = list_sessions(paths, scope, override=override)
-        found = [row for row in rows if _matches(row, reference)] or [
-            row for row in rows if _is_named(row, reference)
-        ]
+        return _info_at(paths, (cwd / Path(reference).expanduser()).absolute())
+    for scope in (cwd, None) if reference else ():
+        found = _matching(iter_sessions(paths, scope, override=override, foreign=foreign), reference)
         if len(found) > 1:
             raise SessionError(_ambiguous(reference, found))
         if found:
@@ -48,71 +146,176 @@ def find_session(paths: Paths, cwd: Path, reference: str, *, override: Path | No
     raise SessionError(f'Session "{reference}" not found.')
 
 
-def _matches(row: SessionInfo, reference: str) -> bool:
-    wanted = reference.lower()
-    name = row.path.stem.lower()
-    return (
-        any(text.startswith(wanted) for text in (row.id.lower(), name, name.rpartition("_")[2]))
-        and wanted != ""
-    )
+class _Listing:
+    """One pass over the candidates of a scope."""
+
+    def __init__(self, cache: ListCache, scan: Scan, cwd: Path | None) -> None:
+        self._cache = cache
+        self._files = scan.files
+        self._cwd = cwd
+        self._places: dict[str, bool] = {}
+        self._unsearched: list[tuple[Candidate, Row]] = []
+        self._foreign: dict[str, SessionInfo] = {}
+        self._parents: set[str] = set()
+
+    def read_all(self) -> Iterator[Batch]:
+        """A row for every file, by what the cache knows and what the ends of the others say."""
+        files = iter(self._files)
+        done, size = 0, FIRST_BATCH
+        while part := list(islice(files, size)):
+            done, size = done + len(part), NEXT_BATCH
+            rows: list[SessionInfo] = []
+            damaged: list[DamagedFile] = []
+            for candidate, file in self._read(part):
+                if file.row is None:
+                    damaged += _damaged(candidate, file.problem)
+                elif self._belongs(file.row.info.cwd):
+                    rows.append(self._take(candidate, file.row))
+            yield Batch(tuple(rows), tuple(damaged), done=done, total=len(self._files))
+
+    def search_names(self) -> Iterator[Batch]:
+        """The rows that a name in the middle of their file changes. Reads those files as a whole."""
+        total = len(self._files)
+        for candidate, row in self._unsearched:
+            try:
+                searched = read_row(Path(candidate.path), search=True, known=row)
+            except SessionError:
+                continue
+            searched = replace(searched, info=_owned(candidate, searched.info))
+            if searched.info.size == candidate.size:
+                file = CachedFile(candidate.size, candidate.mtime_ns, searched)
+                self._cache.remember(candidate.path, file)
+            if candidate.path in self._foreign:
+                self._foreign[candidate.path] = searched.info
+            rows = (searched.info,) if searched.info.title != row.info.title else ()
+            yield Batch(rows, done=total, total=total)
+
+    def mark_imported(self) -> Batch:
+        """The rows of other tools' files of which a copy was listed."""
+        total = len(self._files)
+        found = (row for path, row in self._foreign.items() if path in self._parents)
+        return Batch(tuple(replace(row, imported=True) for row in found), done=total, total=total)
+
+    def _read(self, part: Sequence[Candidate]) -> Iterator[tuple[Candidate, CachedFile]]:
+        """What the files say, in their order: from the cache, or read anew where they changed."""
+        before = [self._cache.find(file.path) for file in part]
+        fresh = [_is_fresh(file, known) for file, known in zip(part, before, strict=True)]
+        unread = [
+            (file, None if known is None else known.row)
+            for file, known, is_fresh in zip(part, before, fresh, strict=True)
+            if not is_fresh
+        ]
+        if len(unread) < POOLED:
+            read = iter([_read_file(*each) for each in unread])
+        else:
+            with ThreadPoolExecutor(WORKERS, "listing") as pool:
+                read = iter(list(pool.map(_read_file, *zip(*unread, strict=True))))
+        for candidate, known, is_fresh in zip(part, before, fresh, strict=True):
+            if is_fresh and known is not None:
+                yield candidate, known
+                continue
+            file = next(read)
+            if file.is_lasting:
+                self._cache.remember(candidate.path, file)
+            yield candidate, file
+
+    def _take(self, candidate: Candidate, row: Row) -> SessionInfo:
+        """The row as it is shown; what it still lacks is noted."""
+        info = _owned(candidate, row.info)
+        if not row.is_searched:
+            self._unsearched.append((candidate, row))
+        if not info.is_own:
+            self._foreign[candidate.path] = info
+        elif info.parent:
+            self._parents.add(info.parent)
+        return info
+
+    def _belongs(self, stored_cwd: str) -> bool:
+        if self._cwd is None:
+            return True
+        if stored_cwd not in self._places:
+            self._places[stored_cwd] = same_folder(stored_cwd, self._cwd)
+        return self._places[stored_cwd]
 
 
-def _is_named(row: SessionInfo, reference: str) -> bool:
-    return row.is_named and row.title.lower() == reference.lower()
+def _is_fresh(candidate: Candidate, known: CachedFile | None) -> bool:
+    return known is not None and (known.size, known.mtime_ns) == (candidate.size, candidate.mtime_ns)
 
 
-def _ambiguous(reference: str, found: list[SessionInfo]) -> str:
+def _read_file(candidate: Candidate, known: Row | None) -> CachedFile:
+    """What one file says. A reason that may pass without a change of the file is not for the cache."""
+    size, mtime_ns = candidate.size, candidate.mtime_ns
+    if candidate.problem:
+        return CachedFile(size, mtime_ns, None, candidate.problem, is_lasting=False)
+    path = Path(candidate.path)
+    try:
+        if candidate.tool in IMPORTED_TOOLS:
+            return CachedFile(size, mtime_ns, Row(_owned(candidate, read_foreign(path))))
+        grown = size - known.info.size if known is not None and known.is_searched else None
+        is_small = grown is not None and 0 <= grown <= SEARCHED_AT_ONCE
+        row = read_row(path, search=is_small, known=known)
+        return CachedFile(size, mtime_ns, replace(row, info=_owned(candidate, row.info)))
+    except SessionError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        return CachedFile(size, mtime_ns, None, reason, is_lasting=isinstance(error, NotASessionFileError))
+
+
+def _owned(candidate: Candidate, info: SessionInfo) -> SessionInfo:
+    """The row with the tool in whose folders the file lies; a title slot among those of pi is by omp."""
+    tool = info.tool if candidate.tool == "pi" and info.tool == "omp" else candidate.tool
+    if (info.tool, info.is_own) == (tool, candidate.is_own):
+        return info
+    return replace(info, tool=tool, is_own=candidate.is_own)
+
+
+def _damaged(candidate: Candidate, reason: str) -> Iterator[DamagedFile]:
+    """The file as one that cannot be opened. Claude Code and Codex also keep files without a talk."""
+    if candidate.tool not in IMPORTED_TOOLS:
+        modified = modified_text(candidate.mtime_ns)
+        yield DamagedFile(Path(candidate.path), reason, candidate.tool, modified)
+
+
+def _info_at(paths: Paths, path: Path) -> SessionInfo:
+    tool = tool_of_path(paths, path)
+    try:
+        info = glance_at(path)
+    except NotASessionFileError:
+        try:
+            return read_foreign(path)
+        except SessionError:
+            pass
+        raise
+    return info if tool is None else replace(info, tool=tool, is_own=False)
+
+
+def _matching(batches: Generator[Batch], reference: str) -> list[SessionInfo]:
+    """The rows whose id or file name fits, whole ones first; without any, those of that name."""
+    rows: dict[Path, SessionInfo] = {}
+    for batch in batches:
+        rows.update((row.path, row) for row in batch.rows)
+        if batch.done == batch.total and (found := _by_id(rows.values(), reference.lower())):
+            batches.close()
+            return found
+    return [row for row in rows.values() if row.is_named and row.title.lower() == reference.lower()]
+
+
+def _by_id(rows: Iterable[SessionInfo], wanted: str) -> list[SessionInfo]:
+    names = [(row, _names_of(row)) for row in rows]
+    whole = [row for row, texts in names if wanted in texts]
+    return whole or [row for row, texts in names if any(text.startswith(wanted) for text in texts)]
+
+
+def _names_of(row: SessionInfo) -> set[str]:
+    stem = row.path.stem.lower()
+    return {row.id.lower(), stem, stem.rpartition("_")[2]}
+
+
+def _ambiguous(reference: str, found: Sequence[SessionInfo]) -> str:
     lines = [f"  {row.id}  {row.title}" for row in found[:SHOWN_MATCHES]]
     if len(found) > SHOWN_MATCHES:
         lines.append(f"  and {len(found) - SHOWN_MATCHES} more")
     head = f'"{reference}" fits {len(found)} sessions; give more of the id:'
     return "\n".join([head, *lines])
-
-
-def _folders(paths: Paths, cwd: Path | None, override: Path | None) -> Iterator[Path]:
-    if override is not None:
-        yield override
-        if cwd is not None:
-            yield from folders_of(override, cwd)
-    elif cwd is not None:
-        yield from folders_of(paths.sessions, cwd)
-    else:
-        yield paths.sessions
-    root = override if override is not None else paths.sessions
-    if cwd is None and root.is_dir():
-        yield from (
-            folder for folder in sorted(root.iterdir()) if folder.is_dir() and not _is_artifacts(folder)
-        )
-
-
-def _is_artifacts(folder: Path) -> bool:
-    """Whether the folder belongs to a session file next to it."""
-    return folder.with_name(folder.name + ".jsonl").exists()
-
-
-def _files(folders: Iterable[Path]) -> Iterator[Path]:
-    for folder in folders:
-        try:
-            yield from (path for path in folder.iterdir() if path.suffix == ".jsonl" and path.is_file())
-        except OSError:
-            continue
-
-
-def _rows(files: Iterable[Path], cwd: Path | None) -> Iterator[SessionInfo]:
-    for path in files:
-        try:
-            row = glance_at(path)
-        except SessionError:
-            continue
-        if cwd is None or same_folder(row.cwd, cwd):
-            yield row
-
-
-def _modified_ns(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def _age(row: SessionInfo) -> tuple[str, str, str]:

@@ -1,27 +1,35 @@
 """The one door through which session files are read."""
 
-import gc
 import os
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from musepi_tui.base.collector import collector_paused
 from musepi_tui.base.errors import NotASessionFileError, SessionError
 from musepi_tui.base.files import open_regular
 from musepi_tui.session.codec import decode_entry, decode_header
-from musepi_tui.session.damage import repair_tree
+from musepi_tui.session.columns import of_types
+from musepi_tui.session.damage import Repair, mend_tree
 from musepi_tui.session.entries import Entry, EntryHead, LoadIssue, SessionHeader, StateEntry
 from musepi_tui.session.fields import as_text
 from musepi_tui.session.migrate import VERSION, migrate_records
-from musepi_tui.session.records import shape_problem
+from musepi_tui.session.records import Unreadable, parse_record, shape_problem
 from musepi_tui.session.times import unix_ms
 from musepi_tui.session.totals import Totals
 from musepi_tui.session.tree import SessionTree
 from musepi_tui.storage.bodies import Bodies
 from musepi_tui.storage.counting import count_totals
-from musepi_tui.storage.index import Index, build_index, head_of
+from musepi_tui.storage.index import (
+    JOINED_LINE_BYTES,
+    MAX_FILE_BYTES,
+    MAX_LINES,
+    Care,
+    Index,
+    build_index,
+    head_of,
+)
 from musepi_tui.storage.titles import clean_title
 
 SPELLED_OUT = 5
@@ -33,9 +41,9 @@ class LoadedSession:
     ``lines`` are their 1-based line numbers.
 
     ``version_on_disk`` is 1 to 3, or above for a file that can only be read. ``orphans`` counts entries whose
-    parent is not in the file. ``size_bytes`` is how much of the file was seen; ``ends_with_lf`` says whether
-    something may be appended right away. ``migrated`` are the records of a file of version 1 or 2 by the
-    offset of their line.
+    parent is not in the file. ``size_bytes`` is how much of the file was seen, ``is_cut`` that it goes on
+    beyond the limits; ``ends_with_lf`` says whether something may be appended right away. ``migrated`` are
+    the records of a file of version 1 or 2 by the offset of their line.
     """
 
     def __init__(self, path: Path, header: SessionHeader, tree: SessionTree, bodies: Bodies) -> None:
@@ -43,7 +51,7 @@ class LoadedSession:
         self.header = header
         self.tree = tree
         self.bodies = bodies
-        self.heads: tuple[EntryHead, ...] = ()
+        self.heads: Sequence[EntryHead] = ()
         self.lines: Sequence[int] = ()
         self.issues: tuple[LoadIssue, ...] = ()
         self.version_on_disk = VERSION
@@ -53,10 +61,15 @@ class LoadedSession:
         self.slot: dict[str, Any] | None = None
         self.migrated: dict[int, dict[str, Any]] = {}
         self.file_id: tuple[int, int] | None = None
+        self.is_cut = False
 
     @property
     def read_only_reason(self) -> str | None:
         """Why nothing may be appended; None when something may."""
+        if self.is_cut:
+            return (
+                f"the file is larger than musepi reads ({MAX_LINES:,} lines, {MAX_FILE_BYTES // 2**30} GiB)"
+            )
         if self.version_on_disk <= VERSION:
             return None
         return (
@@ -75,9 +88,7 @@ class LoadedSession:
     def name(self) -> str | None:
         """The title: the newest of the session's names and the title of slot or header; None without one."""
         found = self._slot_title()
-        for head in self.heads:
-            if head.type != "session_info":
-                continue
+        for head in of_types(self.heads, ("session_info",)):
             entry = self.bodies.get(head)
             named_ms = unix_ms(head.timestamp) or 0
             if isinstance(entry, StateEntry) and (found is None or named_ms >= found[0]):
@@ -92,8 +103,7 @@ class LoadedSession:
 
     def read_path(self, entry_id: str | None = None) -> tuple[Entry, ...]:
         """The entries from the root to ``entry_id`` (or the leaf). Raises ``EntryNotFoundError``."""
-        with collector_paused():
-            return tuple(self.bodies.get(head) for head in self.tree.path(entry_id))
+        return self.bodies.read_all(self.tree.path(entry_id))
 
     def _slot_title(self) -> tuple[int, str] | None:
         if self.slot is not None:
@@ -127,18 +137,6 @@ def load_session(path: Path, *, strict: bool = False, thorough: bool = False) ->
         raise
 
 
-@contextmanager
-def collector_paused() -> Generator[None]:
-    """Keeps the garbage collector from running over the many objects of a bulk load again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def describe_issues(issues: Sequence[LoadIssue]) -> str | None:
     """One sentence about what is wrong with a file, for a notice; None when nothing is."""
     if not issues:
@@ -165,11 +163,17 @@ _UNREADABLE = frozenset(
 
 def _load(path: Path, descriptor: int, *, strict: bool, thorough: bool) -> LoadedSession:
     status = os.fstat(descriptor)
-    index = build_index(descriptor, thorough=thorough)
+    index = build_index(descriptor, Care.WHOLE if thorough else Care.HEADS)
     header = header_of(path, index)
     bodies = Bodies(path, descriptor)
     migrated = _migrate(header, index, bodies)
-    repair = repair_tree(index.heads, strict=strict)
+    tree = SessionTree.from_columns(index.columns)
+    if not thorough and index.version >= VERSION and _is_suspect(descriptor, index, tree):
+        index = build_index(descriptor, Care.GLUED)
+        tree = SessionTree.from_columns(index.columns)
+    repair = (
+        Repair(tree, index.heads, (), 0) if tree.is_plain else mend_tree(tuple(index.heads), strict=strict)
+    )
     loaded = LoadedSession(path, header, repair.tree, bodies)
     found = [
         LoadIssue(index.lines[at], index.heads[at].offset, kind, detail)
@@ -183,9 +187,23 @@ def _load(path: Path, descriptor: int, *, strict: bool, thorough: bool) -> Loade
     loaded.size_bytes = index.size_bytes
     loaded.ends_with_lf = index.ends_with_lf
     loaded.slot = index.slot
+    loaded.is_cut = index.is_cut
     loaded.migrated = migrated
     loaded.file_id = (status.st_dev, status.st_ino)
     return loaded
+
+
+def _is_suspect(descriptor: int, index: Index, tree: SessionTree) -> bool:
+    """Whether a line may be glued to a torn one. Then the children of its entry have no parent; as the last
+    line it has none, so that one is parsed."""
+    if index.issues or not tree.is_plain:
+        return True
+    if not len(tree):
+        return False
+    last = index.heads[-1]
+    if last.length > JOINED_LINE_BYTES:
+        return False
+    return isinstance(parse_record(os.pread(descriptor, last.length, last.offset)), Unreadable)
 
 
 def header_of(path: Path, index: Index) -> SessionHeader:
@@ -210,7 +228,7 @@ def _migrate(header: SessionHeader, index: Index, bodies: Bodies) -> dict[int, d
         head = head_of(fields, old.offset, old.length)
         if head is None:
             continue
-        index.heads.append(head)
+        index.columns.add(head)
         index.lines.append(old.line)
         bodies.remember(decode_entry(fields), pinned=True)
         migrated[old.offset] = fields

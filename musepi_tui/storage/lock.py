@@ -1,4 +1,4 @@
-"""One writer for a session: an advisory lock next to the file (SAF-20 to 22)."""
+"""One writer for a session: an advisory lock next to the file (SAF-20 to 25)."""
 
 import contextlib
 import errno
@@ -6,7 +6,9 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from musepi_tui.base.errors import SessionBusyError, SessionError
 from musepi_tui.session.fields import as_object
@@ -26,18 +28,25 @@ else:
 _TRIES = 3
 """How often the lock file may vanish under us before giving up (SAF-21)."""
 
+UNREADABLE_FOR_S = 10.0
+"""Without kernel locks: how old a lock file without a readable owner has to be until it counts as left
+behind. Its owner writes its name right after making it; a younger one may not have come to that yet."""
+
 _CONTENT_BYTES = 4096
 _BUSY = frozenset({errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK, errno.EDEADLK})
+_UNSUPPORTED = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
 class WriterLock:
     """The writer lock of a session file, held from ``acquire`` to ``release``.
 
-    Only the kernel's lock decides; what the lock file says is for messages. A lock file left behind by a dead
-    process therefore never blocks.
+    The kernel's lock decides; what the lock file says is for messages, so one left behind by a dead process
+    never blocks. On a file system without such locks the existence of the file decides, ``warning`` says so
+    once, and what the file says tells a dead owner from a living one (SAF-25).
     """
 
     def __init__(self, session_path: Path) -> None:
+        self.warning: str | None = None
         self._session_path = session_path
         self._path = session_path.with_name(session_path.name + ".lock")
         self._descriptor: int | None = None
@@ -59,11 +68,19 @@ class WriterLock:
                 descriptor = self._try_once()
                 if descriptor is not None:
                     self._descriptor = descriptor
-                    self._describe_owner(descriptor)
+                    _describe_owner(descriptor)
                     return
         except OSError as error:
             raise SessionError(f"could not lock {self._session_path}: {error.strerror}") from error
         raise SessionError(f"could not lock {self._session_path}: its lock file is removed again and again")
+
+    def renew(self) -> None:
+        """Takes the lock again when its file was removed under us. Errors of ``acquire``."""
+        descriptor = self._descriptor
+        if descriptor is not None and not self._is_in_place(descriptor):
+            self._descriptor = None
+            os.close(descriptor)
+        self.acquire()
 
     def release(self) -> None:
         """Gives the lock back and removes its file. Harmless when it is not held."""
@@ -78,19 +95,60 @@ class WriterLock:
     def _try_once(self) -> int | None:
         """A locked descriptor; None when the file was removed between opening and locking."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-        descriptor = os.open(self._path, flags, 0o600)
+        is_new = True
+        try:
+            descriptor = os.open(self._path, flags | os.O_EXCL, 0o600)
+        except FileExistsError:
+            is_new = False
+            descriptor = os.open(self._path, flags, 0o600)
         try:
             _lock_now(descriptor)
         except OSError as error:
-            owner = _owner_pid(descriptor)
+            if error.errno in _UNSUPPORTED:
+                return self._take_without_kernel(descriptor, is_new=is_new)
+            owner = _pid_of(_read_owner(descriptor))
             os.close(descriptor)
             if error.errno not in _BUSY:
                 raise
-            raise SessionBusyError(_busy_text(owner), pid=owner) from error
+            raise self._busy(owner) from error
         if self._is_in_place(descriptor):
             return descriptor
         os.close(descriptor)
         return None
+
+    def _take_without_kernel(self, descriptor: int, *, is_new: bool) -> int | None:
+        """The descriptor when we made the file; None when it was left behind and is gone now.
+
+        Raises ``SessionBusyError`` when its owner may be alive.
+        """
+        if is_new:
+            self.warning = (
+                f"session: {self._session_path.parent} has no file locks; musepi on another computer is "
+                "noticed only by its lock file"
+            )
+            return descriptor
+        owner = _read_owner(descriptor)
+        age_s = time.time() - os.fstat(descriptor).st_mtime
+        os.close(descriptor)
+        if not _is_left_behind(owner, age_s):
+            raise self._busy(_pid_of(owner))
+        self._remove_left_behind(owner)
+        return None
+
+    def _remove_left_behind(self, owner: Mapping[str, Any] | None) -> None:
+        """Takes a dead owner's file away; one that another process made just now is put back."""
+        aside = self._path.with_name(f"{self._path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+        try:
+            self._path.rename(aside)
+        except FileNotFoundError:
+            return
+        descriptor = os.open(aside, os.O_RDONLY | os.O_CLOEXEC)
+        found = _read_owner(descriptor)
+        os.close(descriptor)
+        if found != owner:
+            with contextlib.suppress(OSError):
+                os.link(aside, self._path)
+        aside.unlink()
 
     def _is_in_place(self, descriptor: int) -> bool:
         try:
@@ -99,23 +157,75 @@ class WriterLock:
             return False
         return os.path.samestat(there, os.fstat(descriptor))
 
-    def _describe_owner(self, descriptor: int) -> None:
-        host = os.uname().nodename if hasattr(os, "uname") else ""
-        owner = {"pid": os.getpid(), "host": host, "started": int(time.time())}
-        with contextlib.suppress(OSError):  # the lock is held, the text is only for messages
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+    def _busy(self, pid: int | None) -> SessionBusyError:
+        who = "" if pid is None else f" (pid {pid})"
+        return SessionBusyError(
+            f"session is open in another musepi{who}; close it, or use --fork {self._session_path}", pid=pid
+        )
 
 
-def _owner_pid(descriptor: int) -> int | None:
+def _describe_owner(descriptor: int) -> None:
+    pid = os.getpid()
+    owner = {
+        "pid": pid,
+        "host": _host(),
+        "started": int(time.time()),
+        "boot": _boot_id(),
+        "born": _birth_of(pid),
+    }
+    with contextlib.suppress(OSError):  # the lock is held, the text is only for others
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+
+
+def _read_owner(descriptor: int) -> dict[str, Any] | None:
     try:
-        owner = as_object(json.loads(os.pread(descriptor, _CONTENT_BYTES, 0)))
+        return as_object(json.loads(os.pread(descriptor, _CONTENT_BYTES, 0)))
     except (OSError, ValueError):
         return None
+
+
+def _pid_of(owner: Mapping[str, Any] | None) -> int | None:
     pid = (owner or {}).get("pid")
     return pid if type(pid) is int else None
 
 
-def _busy_text(pid: int | None) -> str:
-    who = "" if pid is None else f" (pid {pid})"
-    return f"session is open in another musepi{who}; close it there first"
+def _is_left_behind(owner: Mapping[str, Any] | None, age_s: float) -> bool:
+    """Whether the process that made a lock file is surely gone. Of another computer that is never sure."""
+    pid = _pid_of(owner)
+    if owner is None or pid is None:
+        return age_s > UNREADABLE_FOR_S
+    if owner.get("host") != _host():
+        return False
+    if owner.get("boot") != _boot_id():
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return owner.get("born") != _birth_of(pid)
+
+
+def _host() -> str:
+    return os.uname().nodename if hasattr(os, "uname") else ""
+
+
+def _boot_id() -> str:
+    """What tells this run of the machine from the one before; empty where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def _birth_of(pid: int) -> str:
+    """When a process started, in ticks since the boot; empty where the system does not say."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return ""
+    # The name of the program, in parentheses, may hold anything; behind it the start is the 20th field.
+    fields = status.rpartition(")")[2].split()
+    return fields[19] if len(fields) > 19 else ""

@@ -7,43 +7,66 @@ from pathlib import Path
 from musepi_tui.base.errors import SessionChangedOnDiskError
 from musepi_tui.base.files import atomic_write
 from musepi_tui.session.codec import dump_json, encode_header, is_header
+from musepi_tui.session.entries import EntryHead, SessionHeader
 from musepi_tui.session.migrate import VERSION
 from musepi_tui.session.records import Record, parse_record
+from musepi_tui.storage.index import head_of
 from musepi_tui.storage.loading import LoadedSession
+from musepi_tui.storage.rewrite import refuse_hard_links
 
 
-def rewrite_migrated(path: Path, loaded: LoadedSession) -> None:
+def rewrite_migrated(path: Path, loaded: LoadedSession) -> dict[str, EntryHead]:
     """Replaces the file by one of the current version; the original stays as ``<name>.v<old>.bak``.
 
-    Lines that were not understood are carried over byte for byte. ``loaded`` is told the new file. Raises
-    ``OSError`` with the old file intact, ``SessionChangedOnDiskError`` when it is not the file loaded.
+    Returns the new heads of all entries by id. Lines that were not understood are carried over byte for byte.
+    ``loaded`` is told the new file. Raises ``OSError`` with the old file intact,
+    ``SessionChangedOnDiskError`` when it is not the file loaded, ``SessionError`` when it has several names.
     """
     data = path.read_bytes()
     status = path.stat()
     if loaded.file_id != (status.st_dev, status.st_ino) or len(data) != loaded.size_bytes:
         raise SessionChangedOnDiskError(f"{path} was changed by another program; open it again")
+    refuse_hard_links(path)
     backup = path.with_name(f"{path.name}.v{loaded.version_on_disk}.bak")
     if not backup.exists():
         atomic_write(backup, data, mode=0o600)
-    atomic_write(path, _migrated_bytes(data, loaded))
+    lines, heads = _migrated_lines(data, loaded)
+    atomic_write(path, b"".join(lines))
     status = path.stat()
     loaded.file_id = (status.st_dev, status.st_ino)
     loaded.version_on_disk = VERSION
     loaded.size_bytes = status.st_size
+    return heads
 
 
-def _migrated_bytes(data: bytes, loaded: LoadedSession) -> bytes:
+def _migrated_lines(data: bytes, loaded: LoadedSession) -> tuple[list[bytes], dict[str, EntryHead]]:
+    """The lines of the new file, and where each entry lies in it; parents as they are in memory."""
     lines: list[bytes] = []
-    offset = 0
+    heads: dict[str, EntryHead] = {}
+    offset = written = 0
     has_header = False
     for line in io.BytesIO(data):
         record = None if has_header else parse_record(line.rstrip(b"\n"))
+        fields = loaded.migrated.get(offset)
         if isinstance(record, Record) and is_header(record.fields):
             has_header = True
-            lines.append(dump_json(encode_header(replace(loaded.header, version=VERSION))) + b"\n")
-        elif offset in loaded.migrated:
-            lines.append(dump_json(loaded.migrated[offset]) + b"\n")
+            lines.append(dump_json(encode_header(_new_header(loaded))) + b"\n")
+        elif fields is not None:
+            lines.append(dump_json(fields) + b"\n")
+            head = head_of(fields, written, len(lines[-1]) - 1)
+            if head is not None:
+                heads[head.id] = head
         else:
             lines.append(line)
         offset += len(line)
-    return b"".join(lines)
+        written += len(lines[-1])
+    known = loaded.tree.heads
+    return lines, {key: head._replace(parent_id=known[key].parent_id) for key, head in heads.items()}
+
+
+def _new_header(loaded: LoadedSession) -> SessionHeader:
+    """The header of the current version, with the session's name as its title: other tools look there."""
+    header = replace(loaded.header, version=VERSION)
+    if loaded.name is None or loaded.name == header.title:
+        return header
+    return replace(header, title=loaded.name, title_source="user")

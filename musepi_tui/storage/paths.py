@@ -18,12 +18,33 @@ PRIVATE_FOLDER = 0o700
 
 
 @dataclass(frozen=True, slots=True)
+class ToolRoot:
+    """Where another tool keeps its sessions: what the glob ``pattern`` finds below ``folder``, or that.
+
+    ``tool`` is ``pi musepi omp veyyon claude`` or ``codex``.
+    """
+
+    tool: str
+    folder: Path
+    pattern: str = ""
+
+    def roots(self) -> tuple[Path, ...]:
+        """The sessions roots that exist now."""
+        try:
+            found = sorted(self.folder.glob(self.pattern)) if self.pattern else [self.folder]
+            return tuple(path for path in found if path.is_dir())
+        except OSError:
+            return ()
+
+
+@dataclass(frozen=True, slots=True)
 class Paths:
-    """The three folders of the program."""
+    """The three folders of the program, and where other tools keep their sessions (only ever read)."""
 
     config: Path
     data: Path
     state: Path
+    tools: tuple[ToolRoot, ...] = ()
 
     @property
     def sessions(self) -> Path:
@@ -33,15 +54,63 @@ class Paths:
 
 def find_paths(environ: Mapping[str, str]) -> Paths:
     """The folders: all under ``MUSEPI_HOME`` when that is set, else the platform's user folders."""
+    tools = find_tool_roots(environ)
     home = environ.get("MUSEPI_HOME")
     if home:
         root = Path(home).expanduser().absolute()
-        return Paths(config=root, data=root, state=root / "state")
+        return Paths(config=root, data=root, state=root / "state", tools=tools)
     return Paths(
         config=platformdirs.user_config_path("musepi", appauthor=False),
         data=platformdirs.user_data_path("musepi", appauthor=False),
         state=platformdirs.user_state_path("musepi", appauthor=False),
+        tools=tools,
     )
+
+
+def find_tool_roots(environ: Mapping[str, str]) -> tuple[ToolRoot, ...]:
+    """Where other tools keep their sessions, with the variables that move them. Looks at no disk."""
+    home = _home(environ)
+    if home is None:
+        return ()
+
+    def named(variable: str, usual: str) -> Path:
+        """What a variable says, a name without a slash below the home folder; else the usual place."""
+        value = environ.get(variable, "").strip()
+        if value == "~" or value.startswith("~/"):
+            return home / value[2:]
+        return home / (value or usual)
+
+    found = [
+        ToolRoot("pi", named("PI_CODING_AGENT_DIR", ".pi/agent") / "sessions"),
+        ToolRoot("musepi", named("MUSEPI_CODING_AGENT_DIR", ".musepi/agent") / "sessions"),
+        ToolRoot("omp", named("OMP_CODING_AGENT_DIR", ".omp/agent") / "sessions"),
+        ToolRoot("omp", home / ".omp" / "profiles", "*/agent/sessions"),
+        ToolRoot("veyyon", named("VEYYON_CONFIG_DIR", ".veyyon") / "profiles", "*/agent/sessions"),
+        ToolRoot("claude", named("CLAUDE_CONFIG_DIR", ".claude") / "projects"),
+        ToolRoot("codex", named("CODEX_HOME", ".codex") / "sessions"),
+    ]
+    if environ.get("VEYYON_CODING_AGENT_DIR"):
+        found.insert(4, ToolRoot("veyyon", named("VEYYON_CODING_AGENT_DIR", "") / "sessions"))
+    flat = (("pi", "PI_CODING_AGENT_SESSION_DIR"), ("musepi", "MUSEPI_CODING_AGENT_SESSION_DIR"))
+    found += [ToolRoot(tool, named(variable, "")) for tool, variable in flat if environ.get(variable)]
+    return tuple(found)
+
+
+def tool_of_path(paths: Paths, path: Path) -> str | None:
+    """The other tool in whose folders a file lies; None for musepi's own folder and for all other places."""
+    if path.is_relative_to(paths.sessions):
+        return None
+    return next((root.tool for root in paths.tools if path.is_relative_to(root.folder)), None)
+
+
+def _home(environ: Mapping[str, str]) -> Path | None:
+    given = environ.get("HOME")
+    if given:
+        return Path(given)
+    try:
+        return Path.home()
+    except RuntimeError:  # nobody knows this user
+        return None
 
 
 def session_dir_override(environ: Mapping[str, str], setting: str | None = None) -> Path | None:

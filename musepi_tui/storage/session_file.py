@@ -1,21 +1,39 @@
-"""Appending to a session file (session-format 9, safety 2)."""
+"""Appending to a session file (session-format 9, 11; safety 2)."""
 
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from musepi_tui.base.errors import SessionChangedOnDiskError, SessionError
-from musepi_tui.session.codec import dump_json, encode_entry, encode_header
-from musepi_tui.session.entries import Entry, EntryHead, SessionHeader
-from musepi_tui.session.fields import as_object, as_text
+from musepi_tui.base.files import sync_folder
+from musepi_tui.session.codec import dump_json, encode_header
+from musepi_tui.session.entries import Entry, SessionHeader
 from musepi_tui.session.migrate import VERSION
+from musepi_tui.session.tree import SessionTree
+from musepi_tui.storage.bodies import Bodies
+from musepi_tui.storage.entry_file import Appended, Changes, RecoveryNeededError
+from musepi_tui.storage.file_state import (
+    APPEND_FLAGS,
+    FileObject,
+    FileState,
+    adopt_lines,
+    identity_of,
+    open_object,
+    pin_object,
+    relinked_ids,
+    write_lines,
+)
+from musepi_tui.storage.known import KnownEntries
+from musepi_tui.storage.lines import Line, PutBlob, line_of
 from musepi_tui.storage.loading import LoadedSession
 from musepi_tui.storage.lock import WriterLock
 from musepi_tui.storage.migration import rewrite_migrated
 from musepi_tui.storage.paths import make_private_folder
+from musepi_tui.storage.recovery import create_again, merge, replace_lines, update_slot
+from musepi_tui.storage.rewrite import with_title
 
 if sys.platform == "darwin":
     import fcntl
@@ -33,16 +51,11 @@ else:
         os.fdatasync(descriptor)
 
 
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+INLINE_BYTES = 4 * 1024 * 1024
+"""How much of a file an append reads or copies by itself to bring it in order; more takes over 20 ms and is
+left to ``rewrite`` in a thread."""
+
 _FILE_MODE = 0o600
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line ready to be written, LF included; ``head`` has no place in the file yet."""
-
-    head: EntryHead
-    data: bytes
 
 
 class SessionFile:
@@ -50,193 +63,261 @@ class SessionFile:
 
     A new session has no file until the first ``append``. Whatever goes wrong there raises ``SessionError``
     and leaves the caller with its entries: the same ``append`` may be tried again, and lines that reached the
-    file the first time are not written twice. Not for use by several threads at once, except ``sync``.
+    file the first time are not written twice. May be called by several threads; one waits for the other.
+
+    ``put_blob``, when set, stores large images outside the lines (``session.externalizeImages``).
     """
 
-    def __init__(self, path: Path, header: SessionHeader, loaded: LoadedSession | None) -> None:
-        self.path = path
-        self._target = path.resolve()
-        self._header = header
-        self._loaded = loaded
-        self._lock = WriterLock(self._target)
-        self._descriptor: int | None = None
-        self._size_bytes: int | None = None
-        self._landed: dict[str, EntryHead] = {}
-        self._folder_synced = loaded is not None
+    def __init__(
+        self, path: Path, header: SessionHeader, bodies: Bodies, loaded: LoadedSession | None
+    ) -> None:
+        self.put_blob: PutBlob | None = None
+        target = path.resolve()
+        tree = SessionTree.empty() if loaded is None else loaded.tree
+        known = KnownEntries(tree.heads, tree.order[-1] if len(tree) else None)
+        self._state = FileState(path, target, header, bodies, known)
+        self._name = os.fspath(target)
+        self._old = loaded if loaded is not None and loaded.version_on_disk < VERSION else None
+        self._lock = WriterLock(target)
+        self._guard = threading.Lock()
+        self._is_named_on_disk = loaded is not None
 
     @classmethod
-    def create(cls, path: Path, header: SessionHeader) -> "SessionFile":
-        """A session that is not on disk yet. Nothing is created, no lock is taken before the first append."""
-        return cls(path, header, None)
+    def create(cls, path: Path, header: SessionHeader, bodies: Bodies | None = None) -> "SessionFile":
+        """A session that is not on disk yet. Nothing is created, no lock is taken before the first append.
+
+        ``bodies`` reads its entries back; it is told where they are.
+        """
+        return cls(path, header, Bodies(path) if bodies is None else bodies, None)
 
     @classmethod
     def open(cls, path: Path, loaded: LoadedSession) -> "SessionFile":
         """A session that was loaded from ``path``; takes the writer lock.
 
-        Raises ``SessionBusyError`` when another process has it, ``SessionError`` for a file that may only be
-        read. The file itself is not touched before the first append.
+        Raises ``SessionBusyError`` when another process has it, ``SessionChangedOnDiskError`` when the file
+        was replaced since it was loaded, ``SessionError`` for a file that may only be read. The file itself
+        is not touched before the first append.
         """
         if loaded.read_only_reason is not None:
             raise SessionError(f"{path}: {loaded.read_only_reason}")
-        file = cls(path, loaded.header, loaded)
-        file._lock.acquire()
+        file = cls(path, loaded.header, loaded.bodies, loaded)
+        file._take_lock()
+        try:
+            file._state.object = pin_object(loaded, file._state.target)
+            file._state.orphans = relinked_ids(loaded)
+        except OSError as error:
+            file.close()
+            raise SessionError(f"{path}: {error.strerror}") from error
+        except SessionError:
+            file.close()
+            raise
         return file
+
+    @property
+    def path(self) -> Path:
+        """The file, as it was named at opening."""
+        return self._state.path
 
     @property
     def is_created(self) -> bool:
         """Whether the session has a file."""
-        return self._loaded is not None or self._descriptor is not None
+        return self._state.object is not None
 
-    def append(self, entries: Sequence[Entry]) -> tuple[EntryHead, ...]:
-        """Writes entries at the end, in one call of whole lines; their heads with their places.
-
-        Raises ``SessionChangedOnDiskError`` when the file was replaced, removed or cut, ``SessionError`` when
-        it cannot be written.
-        """
-        lines = [_line_of(entry) for entry in entries]
-        fresh = [line for line in lines if line.head.id not in self._landed]
-        if fresh:
+    def append(self, entries: Sequence[Entry]) -> Appended:
+        """Writes entries at the end, in one call of whole lines: see ``EntryFile``."""
+        with self._guard:
             try:
-                placed = self._write_new(fresh)
+                lines = self._lines_of(entries)
+                self._bring_in_order(INLINE_BYTES)
+                self._write_new(lines)
             except OSError as error:
-                raise SessionError(f"could not write {self.path}: {error.strerror or error}") from error
-            self._landed.update({head.id: head for head in placed})
-        heads = tuple(self._landed[line.head.id] for line in lines)
-        self._landed.clear()
-        return heads
+                raise self._write_error(error) from error
+            return self._report(lines)
+
+    def rewrite(self, changes: Changes) -> Appended:
+        """Writes the file anew with some lines changed; without changes only brings it in order. Blocks."""
+        with self._guard:
+            try:
+                lines = self._lines_of(changes.tail)
+                self._bring_in_order(None)
+                self._apply(changes, lines)
+            except OSError as error:
+                raise self._write_error(error) from error
+            return self._report(lines)
 
     def sync(self) -> None:
         """Waits until everything appended is on the disk. Blocks; may run in another thread.
 
-        Raises ``SessionError``; what was written may then be lost in a power cut.
+        Raises ``SessionError``; what was written may then be lost in a power cut, and nothing is appended
+        before ``rewrite`` wrote the unsynced entries again, to a new file object (SAF-3).
         """
-        if self._descriptor is None:
-            return
+        with self._guard:
+            file = self._state.object
+            if file is None or not file.can_append:
+                return
+            own = os.dup(file.descriptor)
         try:
-            own = os.dup(self._descriptor)
-            try:
-                _sync_data(own)
-            finally:
-                os.close(own)
-            if not self._folder_synced:
-                _sync_folder(self._target.parent)
-                self._folder_synced = True
+            _sync_data(own)
+            if not self._is_named_on_disk:
+                sync_folder(self._state.target.parent)
+                self._is_named_on_disk = True
         except OSError as error:
+            with self._guard:
+                self._state.is_suspect = self._state.is_suspect or self._state.object is file
             raise SessionError(f"could not sync {self.path}: {error.strerror}") from error
+        finally:
+            os.close(own)
 
     def close(self) -> None:
         """Gives descriptor and lock back."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-        self._lock.release()
+        with self._guard:
+            file, self._state.object = self._state.object, None
+            if file is not None:
+                file.close()
+            self._lock.release()
 
-    def _write_new(self, lines: Sequence[_Line]) -> list[EntryHead]:
-        if self._descriptor is None and self._loaded is None:
-            return self._create_with(lines)
-        descriptor = self._open_existing() if self._descriptor is None else self._descriptor
-        size = self._check_unchanged(descriptor)
-        needs_lf = size > 0 and size != self._size_bytes and os.pread(descriptor, 1, size - 1) != b"\n"
-        return self._write(descriptor, b"\n" if needs_lf else b"", lines, size)
+    def _lines_of(self, entries: Sequence[Entry]) -> list[Line]:
+        return [line_of(entry, self.put_blob) for entry in entries]
 
-    def _create_with(self, lines: Sequence[_Line]) -> list[EntryHead]:
-        """Makes the file with the header and the first lines; on failure it is as if nothing had happened."""
-        make_private_folder(self._target.parent)
+    def _report(self, lines: Sequence[Line]) -> Appended:
+        known = self._state.known
+        return self._state.found.report([known[line.id] for line in lines])
+
+    def _write_error(self, error: OSError) -> SessionError:
+        return SessionError(f"could not write {self.path}: {error.strerror or error}")
+
+    def _take_lock(self) -> None:
         self._lock.acquire()
-        descriptor = os.open(self._target, _FLAGS | os.O_CREAT, _FILE_MODE)
+        if self._lock.warning is not None:
+            self._state.found.notices.append(self._lock.warning)
+
+    def _bring_in_order(self, limit_bytes: int | None) -> None:
+        """Makes sure that the file is the one we know, whatever other programs did to it, and can be written.
+
+        ``limit_bytes`` is how much of it may be read or copied for that, None: as much as it takes. Raises
+        ``RecoveryNeededError`` when it takes more.
+        """
+        file = self._state.object
+        if file is None:
+            return
+        try:
+            there = os.stat(self._name)  # noqa: PTH116 - before every append; Path.stat takes twice as long
+        except (FileNotFoundError, NotADirectoryError):
+            there = None
+        if (
+            there is not None
+            and there.st_size == file.end
+            and file.can_append
+            and identity_of(there) == file.identity
+            and not self._state.is_suspect
+        ):
+            return
+        if self._state.is_suspect and limit_bytes is not None:
+            raise RecoveryNeededError(f"{self.path} could not be synced, so it has to be written anew")
+        if self._old is not None:
+            self._migrate(self._old, file, limit_bytes)
+        else:
+            self._recover(file, there, limit_bytes)
+        self._open_for_append()
+
+    def _recover(self, file: FileObject, there: os.stat_result | None, limit_bytes: int | None) -> None:
+        """Undoes what another program did to the file, or takes it in."""
+        state = self._state
+        if there is None:
+            self._refuse_over(limit_bytes, file.end)
+            make_private_folder(state.target.parent)
+            self._lock.renew()
+            create_again(state, file)
+            return
+        is_same = identity_of(there) == file.identity
+        size = there.st_size
+        if is_same and size == file.end:
+            return
+        if is_same and size > file.end and not file.is_overwritten():
+            self._refuse_over(limit_bytes, size - file.line_start)
+            adopt_lines(state, file, size)
+            return
+        self._refuse_over(limit_bytes, size + file.end)
+        merge(state, file, is_same=is_same)
+
+    def _refuse_over(self, limit_bytes: int | None, needed_bytes: int) -> None:
+        if limit_bytes is not None and needed_bytes > limit_bytes:
+            raise RecoveryNeededError(f"{self.path} was changed by another program")
+
+    def _migrate(self, old: LoadedSession, file: FileObject, limit_bytes: int | None) -> None:
+        self._refuse_over(limit_bytes, file.end)
+        moved = rewrite_migrated(self._state.target, old)
+        self._old = None
+        new = pin_object(old, self._state.target, APPEND_FLAGS)
+        self._state.put_object(new, moved)
+        self._state.orphans.clear()
+
+    def _open_for_append(self) -> None:
+        """The object we read from is the one at the name: it gets a descriptor that can write."""
+        file = self._state.object
+        if file is None or file.can_append:
+            return
+        writable = open_object(self._state.target)
+        if writable.identity != file.identity:
+            writable.close()
+            raise SessionChangedOnDiskError(f"{self.path} was replaced by another program just now")
+        file.close()
+        file.descriptor, file.can_append = writable.descriptor, True
+
+    def _write_new(self, lines: Sequence[Line]) -> None:
+        """Writes the lines that the file does not have."""
+        known = self._state.known
+        fresh = [line for line in lines if line.id not in known]
+        file = self._state.object
+        if fresh and file is None:
+            self._create_with(fresh)
+        elif fresh and file is not None:
+            write_lines(self._state, file, fresh)
+
+    def _create_with(self, lines: Sequence[Line]) -> None:
+        """Makes the file with the header and the first lines; on failure it is as if nothing had happened."""
+        state = self._state
+        make_private_folder(state.target.parent)
+        self._take_lock()
+        descriptor = os.open(state.target, APPEND_FLAGS | os.O_CREAT, _FILE_MODE)
+        file = FileObject(descriptor, identity_of(os.fstat(descriptor)))
         try:
             if os.fstat(descriptor).st_size:
                 raise SessionChangedOnDiskError(f"{self.path} was made by another program in the meantime")
-            header = dump_json(encode_header(self._header)) + b"\n"
-            placed = self._write(descriptor, header, lines, 0)
+            header = dump_json(encode_header(with_title(state.header, state.title))) + b"\n"
+            write_lines(state, file, lines, header)
         except BaseException as error:
             # A file with half a header could never be opened again; nothing in it was acknowledged.
             if not isinstance(error, SessionChangedOnDiskError):
                 with contextlib.suppress(OSError):
-                    self._target.unlink()
-            os.close(descriptor)
-            self._landed.clear()
-            self._size_bytes = None
+                    state.target.unlink()
+            file.close()
+            state.known = KnownEntries({})
             raise
-        self._descriptor = descriptor
-        return placed
+        state.put_object(file, {})
 
-    def _open_existing(self) -> int:
-        """The descriptor of a loaded file; a file of an older version is rewritten first."""
-        assert self._loaded is not None
-        if self._loaded.version_on_disk < VERSION:
-            rewrite_migrated(self._target, self._loaded)
-        try:
-            descriptor = os.open(self._target, _FLAGS)
-        except FileNotFoundError as error:
-            raise SessionChangedOnDiskError(f"{self.path} was removed by another program") from error
-        self._descriptor = descriptor
-        self._size_bytes = None
-        status = os.fstat(descriptor)
-        known = self._loaded.file_id
-        if known is not None and known != (status.st_dev, status.st_ino):
-            raise SessionChangedOnDiskError(f"{self.path} was replaced by another program; open it again")
-        return descriptor
-
-    def _check_unchanged(self, descriptor: int) -> int:
-        """The size of the file, after making sure that it is the one we know. It may have grown."""
-        status = os.fstat(descriptor)
-        try:
-            there = self._target.stat()
-        except FileNotFoundError as error:
-            raise SessionChangedOnDiskError(f"{self.path} was removed by another program") from error
-        if not os.path.samestat(status, there):
-            raise SessionChangedOnDiskError(f"{self.path} was replaced by another program; open it again")
-        if self._size_bytes is not None and status.st_size < self._size_bytes:
-            raise SessionChangedOnDiskError(f"{self.path} was cut short by another program; open it again")
-        return status.st_size
-
-    def _write(self, descriptor: int, prefix: bytes, lines: Sequence[_Line], size: int) -> list[EntryHead]:
-        """Writes ``prefix`` and the lines; after a failure whole lines that got through are remembered."""
-        data = prefix + b"".join(line.data for line in lines)
-        written = 0
-        try:
-            while written < len(data):
-                written += os.write(descriptor, data[written:] if written else data)
-        finally:
-            is_whole = written == len(data)
-            # The kernel moved the descriptor behind our bytes, wherever other writers had put the end.
-            start = os.lseek(descriptor, 0, os.SEEK_CUR) - written if written else size
-            placed = _place(lines, start + len(prefix), start + written)
-            self._size_bytes = start + written if is_whole else None
-            self._landed.update({head.id: head for head in placed})
-        return placed
-
-
-def _line_of(entry: Entry) -> _Line:
-    obj = encode_entry(entry)
-    data = dump_json(obj) + b"\n"
-    message = as_object(obj.get("message")) if entry.type == "message" else None
-    role = None if message is None else as_text(message.get("role"))
-    return _Line(
-        EntryHead(entry.id, entry.parent_id, entry.type, entry.timestamp, 0, len(data) - 1, role), data
-    )
-
-
-def _place(lines: Sequence[_Line], start: int, end: int) -> list[EntryHead]:
-    """The heads of the lines that lie whole before ``end`` when the first one begins at ``start``.
-
-    A line that lacks only its LF counts: the next append brings it, writing the line again would double it.
-    """
-    placed: list[EntryHead] = []
-    for line in lines:
-        if start + len(line.data) - 1 > end:
-            break
-        placed.append(line.head._replace(offset=start))
-        start += len(line.data)
-    return placed
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the name of a new file durable; not every file system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    def _apply(self, changes: Changes, lines: Sequence[Line]) -> None:
+        """Makes the changes of a rewrite; what may stay in the file as it is stays there."""
+        state = self._state
+        state.title = changes.title or state.title
+        if changes.header is not None:
+            state.header = changes.header
+        file = state.object
+        if file is None:
+            self._write_new(lines)
+            return
+        changed = dict(changes.lines)
+        fresh = [line for line in lines if line.id not in state.known]
+        # What is not in the file yet gets there changed right away.
+        fresh = [
+            line._replace(data=changed.pop(line.id) + b"\n") if line.id in changed else line for line in fresh
+        ]
+        if state.is_suspect:  # the kernel may have dropped what it could not write: not read back, written
+            changed |= {line.id: line.data[:-1] for line in lines if line.id in state.known}
+        if changed or changes.header is not None or state.is_suspect:
+            replace_lines(state, file, changed, fresh, header=changes.header is not None)
+            self._is_named_on_disk = True
+        else:
+            self._write_new(fresh)
+        if changes.title is not None and state.object is not None:
+            update_slot(state, state.object, changes.title)

@@ -1,4 +1,4 @@
-"""Small files of the state folder: the history of prompts (TUI-3.4)."""
+"""Small files of the state folder: the history of prompts (TUI-3.4), and what becomes of broken ones."""
 
 import json
 import os
@@ -15,6 +15,9 @@ KEPT_PROMPTS = 100
 
 COMPACT_AT_BYTES = 1024 * 1024
 """A history file that grew past this is cut to the last prompts of every project."""
+
+MAX_BAD_FILES = 9
+"""Broken files of one name that are kept; after that the last one is replaced."""
 
 
 class PromptHistory:
@@ -72,3 +75,16 @@ class PromptHistory:
             project, text = as_text(record.get("project")), as_text(record.get("text"))
             if project is not None and text is not None:
                 yield project, text
+
+
+def set_aside(path: Path) -> Path | None:
+    """Renames a state file that cannot be used to ``NAME.bad-<n>``; None when that failed (SAF-15)."""
+    for number in range(1, MAX_BAD_FILES + 1):
+        aside = path.with_name(f"{path.name}.bad-{number}")
+        if not os.path.lexists(aside) or number == MAX_BAD_FILES:
+            try:
+                path.replace(aside)
+            except OSError:
+                return None
+            return aside
+    return None

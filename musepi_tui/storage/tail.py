@@ -6,11 +6,11 @@ from pathlib import Path
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.errors import SessionError
 from musepi_tui.base.files import open_regular
-from musepi_tui.session.codec import decode_entry
-from musepi_tui.session.entries import Entry, EntryHead, LoadIssue, SessionHeader, StateEntry
+from musepi_tui.session.entries import Entry, EntryHead, LoadIssue, SessionHeader
 from musepi_tui.session.migrate import VERSION
 from musepi_tui.session.records import Unreadable, parse_record
-from musepi_tui.storage.index import HEAD, Index, head_of, read_header
+from musepi_tui.storage.bodies import decode_line
+from musepi_tui.storage.index import HEAD, Index, head_of, head_of_match, read_header
 from musepi_tui.storage.loading import header_of, load_session
 
 FIRST_BLOCK_BYTES = 64 * 1024
@@ -41,7 +41,7 @@ def open_tail(path: Path, want: int = 200) -> Tail:
             index = read_header(descriptor)
             header = header_of(path, index)
             if index.version >= VERSION:
-                return _read_back(descriptor, index, header, want)
+                return _read_back(descriptor, index, header, _Walk(path, want))
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -51,8 +51,7 @@ def open_tail(path: Path, want: int = 200) -> Tail:
     return Tail(header, entries[-want:], len(entries) <= want, loaded.issues)
 
 
-def _read_back(descriptor: int, index: Index, header: SessionHeader, want: int) -> Tail:
-    walk = _Walk(want)
+def _read_back(descriptor: int, index: Index, header: SessionHeader, walk: "_Walk") -> Tail:
     position = end = os.fstat(descriptor).st_size
     step = FIRST_BLOCK_BYTES
     cut = b""
@@ -67,13 +66,14 @@ def _read_back(descriptor: int, index: Index, header: SessionHeader, want: int) 
             walk.add_lines(data[cut_end:])
         position = start
         step *= 2
-    return Tail(header, walk.entries(), walk.is_whole and len(walk) <= want)
+    return Tail(header, walk.entries(), walk.is_whole and not walk.has_more)
 
 
 class _Walk:
     """Lines by id as they are met from the end, and the way from the last entry towards the root."""
 
-    def __init__(self, want: int) -> None:
+    def __init__(self, path: Path, want: int) -> None:
+        self._file = path
         self._want = want
         self._lines: dict[str, tuple[EntryHead, bytes]] = {}
         self._path: list[str] = []
@@ -82,9 +82,10 @@ class _Walk:
         self._has_leaf = False
         self.is_whole = False
 
-    def __len__(self) -> int:
-        """Entries of the path that were found."""
-        return len(self._path)
+    @property
+    def has_more(self) -> bool:
+        """Whether more of the path was found than is wanted."""
+        return len(self._path) > self._want
 
     @property
     def is_done(self) -> bool:
@@ -106,8 +107,8 @@ class _Walk:
 
     def entries(self) -> tuple[Entry, ...]:
         """The newest wanted entries of what was found of the path, oldest first."""
-        wanted = reversed(self._path[: self._want])
-        return tuple(_decode(*self._lines[entry_id]) for entry_id in wanted)
+        wanted = (self._lines[entry_id] for entry_id in reversed(self._path[: self._want]))
+        return tuple(decode_line(line, head, self._file) for head, line in wanted)
 
     def _step(self, entry_id: str) -> None:
         self._seen.add(entry_id)
@@ -119,18 +120,10 @@ class _Walk:
 def _head_of_line(line: bytes) -> EntryHead | None:
     match = HEAD.match(line)
     if match and line.endswith(b"}"):
-        parent_id = None if match[3] is None else match[3].decode()
-        return EntryHead(match[2].decode(), parent_id, match[1].decode(), match[4].decode(), 0, len(line))
+        return head_of_match(match, 0, len(line))
     if not line.strip():
         return None
     record = parse_record(line)
     if isinstance(record, Unreadable) or record.fields.get("type") == "session":
         return None
     return head_of(record.fields, 0, len(line))
-
-
-def _decode(head: EntryHead, line: bytes) -> Entry:
-    record = parse_record(line)
-    if isinstance(record, Unreadable):
-        return StateEntry(head.id, head.parent_id, head.timestamp, head.type)
-    return decode_entry(record.fields)

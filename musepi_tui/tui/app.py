@@ -47,7 +47,7 @@ class MusepiApp(Shell):
             return
         if self.screen.selections:
             self.screen.clear_selection()
-        elif self.bridge.status.is_working:
+        elif self.bridge.status.is_working or self.bridge.status.is_waiting:
             self.talk.interrupt()
         elif self._is_repeated("_escaped_at_s", DOUBLE_ESCAPE_S) and composer.text:
             composer.clear_draft()

@@ -155,7 +155,7 @@ def _upkeep(status: Status) -> list[Piece]:
 
 
 def _unsaved(status: Status) -> list[Piece]:
-    return [Piece(f"{status.unsaved} not saved", "error")] if status.unsaved else []
+    return [Piece(f"unsaved({status.unsaved})", "error")] if status.unsaved else []
 
 
 def _tokens(meter: Meter, shape: Shape, signs: Signs) -> list[Piece]:

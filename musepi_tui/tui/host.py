@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from musepi_tui.commands.registry import Call, CommandRegistry, Completion
-from musepi_tui.runtime.events import SessionView
+from musepi_tui.runtime.events import IntentSettled, SessionView
 from musepi_tui.runtime.intents import Intent
 
 if TYPE_CHECKING:
@@ -54,15 +54,23 @@ class Host:
 
     # -- CommandHost
 
-    def send(self, intent: Intent) -> str:
-        """Hands an intent to the runtime, returns its id."""
-        return self._app.send(intent)
+    def send(self, intent: Intent, *, done: str = "") -> str:
+        """Hands an intent to the runtime, returns its id. ``done`` is told when it ended well."""
+
+        def ended(event: IntentSettled) -> None:
+            text = str((event.data or {}).get("text", ""))
+            if text:
+                self._app.main.composer.put_before(text)
+            if done:
+                self._app.tell("info", done)
+
+        return self._app.send(intent, ended)
 
     def show(self, screen: str, argument: str = "") -> None:
         """Opens a screen by name."""
         # deferred: no screen is needed for the first frame
         from musepi_tui.tui.screens import help as help_screen
-        from musepi_tui.tui.screens import model_picker, resume, theme, yolo
+        from musepi_tui.tui.screens import model_picker, resume, session, theme, yolo
 
         openers: Mapping[str, Callable[[Shell, str], None]] = {
             "resume": resume.open_sessions,
@@ -71,6 +79,7 @@ class Host:
             "help": help_screen.open_help,
             "hotkeys": help_screen.open_hotkeys,
             "yolo": yolo.open_confirmation,
+            "session": session.open_session,
         }
         openers[screen](self._app, argument)
 

@@ -31,6 +31,7 @@ from musepi_tui.tui.widgets.composer import Composer
 from musepi_tui.tui.widgets.drawing import app_of, blank_strips
 from musepi_tui.tui.widgets.frame import ComposerFrame, Lower, TooSmall, Upper
 from musepi_tui.tui.widgets.pending import PendingArea
+from musepi_tui.tui.widgets.read_only import ReadOnlyBar
 from musepi_tui.tui.widgets.status_bar import StatusBar
 from musepi_tui.tui.widgets.working import StatusLine
 
@@ -61,6 +62,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         animated = settings.display.animations
         self.transcript = TranscriptView(bridge.transcript, palette, clock=clock, animated=animated)
         self.pending = PendingArea(palette, status)
+        self.read_only = ReadOnlyBar(palette, status)
         self.status_line = StatusLine(palette, status, clock, animated=animated)
         self.completions = CompletionList(palette)
         self.composer = Composer(palette, self.completions, settings.editor.max_rows)
@@ -78,6 +80,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         with Lower():
             yield self.pending
             yield self.status_line
+            yield self.read_only
             yield self.completions
             yield self.frame
             yield self.dialog
@@ -86,8 +89,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def set_palette(self, palette: Palette) -> None:
         """Draws everything with another theme."""
-        drawn = (self.pending, self.status_line, self.completions, self.dialog, self.footer, self._too_small)
-        for widget in (self.transcript, self.frame, *drawn):
+        lists = (self.pending, self.completions, self.dialog)
+        bars = (self.status_line, self.read_only, self.footer, self._too_small)
+        for widget in (self.transcript, self.frame, *lists, *bars):
             widget.set_palette(palette)
         self._show_palette(palette)
 
@@ -98,6 +102,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         """Draws what the models say now."""
         self.transcript.model_changed()
         self.pending.refresh_rows()
+        self.read_only.refresh_rows()
         self.status_line.refresh_row()
         self.footer.refresh_row()
         self.frame.show_level(self._status.thinking_level, self._status.mode)

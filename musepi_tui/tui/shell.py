@@ -161,6 +161,7 @@ class Shell(SafeApp):
                 self._greet()
                 self._offer_help()
                 self.main.transcript.to_end()
+                self._show_access()
             case ApprovalAsked():
                 self.main.dialog.ask(event)
                 self.main.show_dialog()
@@ -226,13 +227,24 @@ class Shell(SafeApp):
             self.leave()
             return
         call = parse_call(text)
-        if call is None:
+        if call is None and self.bridge.status.read_only is not None:
+            self._show_access()
+        elif call is None:
             self.main.transcript.to_end()
             self._take(text)
             self.talk.submit(prompt_text(text), follow_up=follow_up)
         elif self.host.may_run(call):
             self._take(text)
             self.run_worker(self.host.run(call), name="command", exit_on_error=False)
+
+    def _show_access(self) -> None:
+        """Asks what to do with a session that may only be read; takes the question away when it is ours."""
+        from musepi_tui.tui.screens import read_only  # deferred: few sessions need it
+
+        if self.bridge.status.read_only is None:
+            read_only.close_choices(self)
+        else:
+            read_only.open_choices(self)
 
     def _take(self, text: str) -> None:
         """The editor is emptied and the text remembered."""

@@ -21,6 +21,7 @@ from musepi_tui.runtime.events import (
     RetryEnded,
     RetryScheduled,
     SaveStateChanged,
+    SessionNamed,
     SessionReady,
     SessionView,
     ToolEnded,
@@ -73,7 +74,10 @@ Activity: TypeAlias = Working | Waiting | Maintaining
 
 @dataclass(slots=True)
 class Status:
-    """What the screen knows beyond the transcript. Changed by ``reset`` and ``apply`` only."""
+    """What the screen knows beyond the transcript. Changed by ``reset`` and ``apply`` only, except
+    ``is_waiting``: the person waits for a session that another musepi has open. ``read_only`` is why the
+    session may only be read, None when it may be written; ``can_wait`` says that this may end.
+    """
 
     phase: Phase = Phase.LOADING
     meter: Meter = field(default_factory=Meter)
@@ -85,6 +89,9 @@ class Status:
     steering: tuple[str, ...] = ()
     follow_up: tuple[str, ...] = ()
     unsaved: int = 0
+    read_only: str | None = None
+    can_wait: bool = False
+    is_waiting: bool = False
     turn_since: float | None = None
     running: dict[str, str] = field(default_factory=dict[str, str])
     waiting: Waiting | None = None
@@ -102,6 +109,9 @@ class Status:
         self.steering = view.steering
         self.follow_up = view.follow_up
         self.unsaved = view.unsaved
+        self.read_only = view.read_only_cause
+        self.can_wait = view.can_wait
+        self.is_waiting = False
         self.turn_since = now if view.turn_open else None
         self.running = {}
         self.waiting = None
@@ -123,6 +133,8 @@ class Status:
                 self.steering, self.follow_up = event.steering, event.follow_up
             case SaveStateChanged():
                 self.unsaved = event.unsaved
+            case SessionNamed():
+                self.name = event.name
             case _:
                 return self._apply_work(event, now)
         return True

@@ -6,7 +6,7 @@ taken in turn so that a noisy moment hits everybody. ``python -m tests.bench sta
 
 import sys
 
-from tests.bench import decoding, opening, starting, streaming
+from tests.bench import decoding, opening, starting, storing, streaming
 from tests.bench.table import Row, render
 
 GROUPS = {
@@ -14,6 +14,7 @@ GROUPS = {
     "open": opening.measure,
     "stream": streaming.measure,
     "decode": decoding.measure,
+    "sessions": storing.measure,
 }
 
 

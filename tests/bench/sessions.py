@@ -1,10 +1,12 @@
 """Session files of any size, written by the product's own codec, and a Markdown text of any length."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+from musepi_tui.base.clock import iso_time
 from musepi_tui.session.codec import dump_json, dump_line, encode_header
-from musepi_tui.session.entries import Entry, SessionHeader
+from musepi_tui.session.entries import CompactionEntry, Entry, SessionHeader
 from musepi_tui.session.messages import Message
 from tests.support.builders import START_MS, Part, a, call, compaction, entry, t, u
 
@@ -51,6 +53,60 @@ def write_session(path: Path, entries: int, cwd: Path) -> None:
         file.write(dump_json(encode_header(header)) + b"\n")
         for made in _entries(entries):
             file.write(dump_line(made) + b"\n")
+
+
+def write_large_session(path: Path, entries: int, size_bytes: int, cwd: Path) -> None:
+    """A session of about that many bytes, made as fast as the disk takes it: a gigabyte in a few seconds.
+
+    The kinds of entries are those of ``write_session``; ids are random to look at, as stored ones are.
+    """
+    header = SessionHeader("00000000-0000-7000-8000-000000000002", "2025-06-15T15:06:40.000Z", str(cwd))
+    forms = [_Form(index, max(0, size_bytes // entries)) for index in (0, 1, 2, 3, COMPACTED_EVERY)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb", buffering=4 * 1024 * 1024) as file:
+        file.write(dump_json(encode_header(header)) + b"\n")
+        for index in range(entries - 1):
+            is_compaction = index > 0 and index % COMPACTED_EVERY == 0
+            file.write(forms[-1 if is_compaction else index % 4].line(index))
+        last = entry(_message(entries - 1, is_last=True), _mixed_id(entries - 1), _mixed_id(entries - 2))
+        file.write(dump_line(last) + b"\n")
+
+
+class _Form:
+    """A line with blanks for what differs from entry to entry."""
+
+    def __init__(self, index: int, average_bytes: int) -> None:
+        made = entry(_part(index, is_last=False), "@id", "@parent", START_MS)
+        if isinstance(made, CompactionEntry):
+            made = replace(made, first_kept_entry_id="@kept")
+        front, quoted, self._rest = dump_line(made).partition(b'"@parent"')
+        assert quoted
+        self._front = front
+        # Every other line is short; the long ones make up for them.
+        padding = max(0, 2 * average_bytes - len(self._rest)) if index in (2, 3) else 0
+        self._rest = self._rest.replace(b'"text":"', b'"text":"' + b"padding " * (padding // 8))
+
+    def line(self, index: int) -> bytes:
+        """The line of entry ``index``, LF included."""
+        parent = b'"%s"' % _mixed_id(index - 1).encode() if index else b"null"
+        stamp, kept = iso_time(START_MS + 1000 * index).encode(), _mixed_id(index - KEPT_ENTRIES).encode()
+        front = self._front.replace(b"@id", _mixed_id(index).encode())
+        head, text = self._rest[:_HEAD_BYTES], self._rest[_HEAD_BYTES:]
+        head = head.replace(_START_TIME, stamp)
+        if b"@kept" in text:
+            text = text.replace(b"@kept", kept)
+        return b"".join((front, parent, head, text, b"\n"))
+
+
+_HEAD_BYTES = 60
+"""As much of the rest of a line as holds its timestamp."""
+
+_START_TIME = iso_time(START_MS).encode()
+
+
+def _mixed_id(index: int) -> str:
+    """An id for each index, none twice."""
+    return f"{index * 2_654_435_761 % 2**32:08x}"
 
 
 def _entries(number: int) -> Iterator[Entry]:

@@ -3,7 +3,18 @@ from typing import Any
 import pytest
 
 from musepi_tui.commands.registry import CommandRegistry
-from musepi_tui.runtime.intents import Compact, NewSession, Retry, SetMode, SetThinking
+from musepi_tui.runtime.intents import (
+    CloneSession,
+    Compact,
+    ForkSession,
+    MoveSession,
+    NewSession,
+    Retry,
+    SetLabel,
+    SetMode,
+    SetName,
+    SetThinking,
+)
 from tests.support.transcripts import session_view
 
 
@@ -13,7 +24,7 @@ class FakeHost:
     def __init__(self) -> None:
         self.did: list[tuple[Any, ...]] = []
 
-    def send(self, intent: Any) -> str:
+    def send(self, intent: Any, *, done: str = "") -> str:
         self.did.append(("send", intent))
         return "intent-1"
 
@@ -53,6 +64,22 @@ class FakeHost:
         ("mode", "x", ("notify", "warning", 'There is no mode "x". Modes: ask, auto-edit, yolo.')),
         ("thinking", "high", ("send", SetThinking("high"))),
         ("retry", "", ("send", Retry())),
+        ("name", " The  parser ", ("send", SetName("The parser"))),
+        ("rename", '""', ("send", SetName(""))),
+        (
+            "title",
+            "",
+            ("notify", "info", 'This session has no name. /name TEXT gives it one, /name "" takes it away.'),
+        ),
+        ("label", "here it\nbroke", ("send", SetLabel("here it broke"))),
+        ("label", "", ("send", SetLabel(""))),
+        ("fork", "", ("send", ForkSession())),
+        ("fork", " 0a1b2c3d ", ("send", ForkSession("0a1b2c3d"))),
+        ("clone", "", ("send", CloneSession())),
+        ("move", '"../two words"', ("send", MoveSession("../two words"))),
+        ("cwd", "", ("notify", "info", "The session works in /project. /move FOLDER changes that.")),
+        ("session", "", ("show", "session", "")),
+        ("status", "", ("show", "session", "")),
     ],
 )
 async def test_command_does_one_thing(name, args, did):
@@ -71,8 +98,9 @@ async def test_thinking_names_the_levels_there_are(args, level):
 
 @pytest.mark.parametrize(
     ("name", "now"),
-    [("compact", False), ("new", False), ("resume", False), ("retry", False)]
-    + [(name, True) for name in ("model", "help", "hotkeys", "theme", "quit", "mode", "thinking")],
+    [(name, False) for name in ("compact", "new", "resume", "retry", "fork", "clone", "move")]
+    + [(name, True) for name in ("model", "help", "hotkeys", "theme", "quit", "mode", "thinking")]
+    + [(name, True) for name in ("name", "label", "session")],
 )
 def test_commands_that_may_run_during_a_turn(name, now):
     assert CommandRegistry.discover().find(name).now is now

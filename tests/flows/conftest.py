@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ import pytest
 from musepi_tui.runtime.options import RuntimeOptions
 from tests.support.harness import runtime_options, write_models
 from tests.support.server import ModelServer, Reply, anthropic_reply, openai_reply
+from tests.support.zygote import Zygote
 
 REPLIES = {"anthropic-messages": anthropic_reply, "openai-completions": openai_reply}
 
@@ -27,6 +29,15 @@ def reply(api: str) -> Callable[..., Reply]:
 def server() -> Iterator[ModelServer]:
     """A model server on loopback."""
     with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    """Starts musepi processes in milliseconds; skips where the system calls for that are not to be had."""
+    if sys.platform != "linux":
+        pytest.skip("these processes need Linux")
+    with Zygote() as running:
         yield running
 
 

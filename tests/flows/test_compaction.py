@@ -43,7 +43,7 @@ async def test_a_turn_over_the_threshold_is_compacted_and_goes_on_smaller(over_h
     body = str(filled.requests[count].body)
     assert "Keep counting." in body
     assert LONG[:500] not in body
-    assert isinstance(harness.runtime._desk.history.messages[0], CompactionSummary)
+    assert isinstance(harness.runtime._stage.desk.history.messages[0], CompactionSummary)
     async with running(reopened(over_http(*SMALL), path)) as harness:
         assert harness.runtime.context_messages() == live
 

@@ -1,95 +1,26 @@
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from musepi_tui.base.errors import MaintenanceError, SessionError
-from musepi_tui.base.ids import new_session_id
-from musepi_tui.runtime.events import EntryAppended, Event, Notice, SaveStateChanged
-from musepi_tui.runtime.history import CompactionDraft, History, Loaded, TailEdit, context_heads
-from musepi_tui.runtime.saving import Saver
-from musepi_tui.runtime.tasks import Children
-from musepi_tui.session.entries import KEEP_NOTHING, SessionHeader
+from musepi_tui.runtime.cooling import context_heads
+from musepi_tui.runtime.edits import CompactionDraft, Edit
+from musepi_tui.runtime.events import EntryAppended, Notice, SaveStateChanged
+from musepi_tui.runtime.history import History
+from musepi_tui.session.entries import KEEP_NOTHING
 from musepi_tui.session.messages import CompactionSummary
-from musepi_tui.session.rebuild import SessionContext, build_session_context
-from musepi_tui.session.tree import SessionTree
-from musepi_tui.storage.bodies import Bodies
+from musepi_tui.session.rebuild import build_session_context
 from musepi_tui.storage.loading import load_session
-from musepi_tui.storage.session_file import SessionFile
 from tests.support.builders import a, call, t, u
-from tests.support.clock import FakeClock
-
-MODEL = ("model_change", {"provider": "test", "modelId": "model", "model": "test/model"})
-
-
-class Desk:
-    """A history on a file of its own, with everything it told."""
-
-    def __init__(self, path: Path, children: Children, policy: str) -> None:
-        self.path = path
-        self.told: list[Event] = []
-        self.clock = FakeClock()
-        header = SessionHeader(new_session_id(), "2026-01-01T00:00:00.000Z", "/project")
-        self.file = SessionFile.create(path, header)
-        self.saver = Saver(self.file, policy, children, self.clock, self.told.append)
-        loaded = Loaded(header, SessionTree.empty(), Bodies(path), SessionContext((), ()))
-        self.opening = [MODEL]
-        self.history = History(loaded, self.saver, self.clock, self.told.append, self._take_opening)
-        self.saver.on_saved = self.history.note_saved
-
-    def _take_opening(self):
-        taken, self.opening = self.opening, []
-        return taken
-
-    def stored_types(self) -> list[str]:
-        loaded = load_session(self.path)
-        return [head.type for head in loaded.tree.path()]
-
-    def reloaded(self) -> SessionContext:
-        loaded = load_session(self.path)
-        return build_session_context(loaded.read_path())
-
-    def notices(self) -> list[Notice]:
-        return [event for event in self.told if isinstance(event, Notice)]
-
-
-@asynccontextmanager
-async def desk_at(path: Path, policy: str = "turn") -> AsyncIterator[Desk]:
-    async with asyncio.TaskGroup() as group:
-        children = Children(group, lambda _: None)
-        made = Desk(path, children, policy)
-        try:
-            yield made
-        finally:
-            await children.stop(1)
-            made.file.close()
+from tests.support.history_desk import Desk, break_writes, desk_at
 
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     async with desk_at(tmp_path / "s.jsonl") as made:
         yield made
-
-
-def break_writes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Every write of the session file fails until the returned function is called."""
-    real = os.write
-    broken = True
-
-    def write(descriptor: int, data: bytes) -> int:
-        if broken and data[:1] in (b"{", b"\n"):
-            raise OSError(28, "No space left on device")
-        return real(descriptor, data)
-
-    def mend() -> None:
-        nonlocal broken
-        broken = False
-
-    monkeypatch.setattr(os, "write", write)
-    return mend
 
 
 async def test_the_file_appears_with_the_first_user_message(desk: Desk):
@@ -281,7 +212,7 @@ async def test_a_compaction_replaces_older_messages_in_memory_and_file_alike(des
 
 async def test_edits_of_the_kept_tail_are_written_in_front_of_the_compaction(desk: Desk):
     ids = await filled(desk)
-    edits = (TailEdit(ids[2], "[elided]"),)
+    edits = (Edit(ids[2], "[elided]"),)
     await desk.history.commit_compaction(draft(desk.history, ids[1], edits=edits))
     assert desk.stored_types()[-2:] == ["context_edit", "compaction"]
     assert desk.history.messages == desk.reloaded().messages
@@ -374,6 +305,8 @@ async def test_only_the_needed_bodies_are_read_for_the_context(desk: Desk):
     await desk.history.commit_compaction(draft(desk.history, ids[4]))
     loaded = load_session(desk.path)
     heads = context_heads(loaded.tree, loaded.bodies)
-    assert [head.type for head in heads] == ["model_change", "message", "message", "compaction"]
+    newest_answer = ids[3]  # its model counts where no entry names one
+    assert [head.id for head in heads[1:]] == [newest_answer, *ids[4:], desk.history.compaction_id]
+    assert heads[0].type == "model_change"
     context = build_session_context(tuple(loaded.bodies.get(head) for head in heads))
     assert context == desk.reloaded()

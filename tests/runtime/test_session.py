@@ -544,7 +544,7 @@ async def test_a_summary_stands_in_front_of_the_live_messages(scripted):
     async with running(options) as harness:
         await long_session(harness)
         await harness.settle(Compact())
-        messages = harness.runtime._desk.history.messages
+        messages = harness.runtime._stage.desk.history.messages
         assert isinstance(messages[0], CompactionSummary)
         assert not any(isinstance(message, CompactionSummary) for message in messages[1:])
 
@@ -570,7 +570,7 @@ async def test_a_message_that_cannot_be_written_is_kept_and_told(scripted, monke
     _, options = scripted(("a",), ("b",))
     async with running(options) as harness:
         await harness.prompt("one")
-        file = harness.runtime._desk.history.saver._file
+        file = harness.runtime._stage.desk.history.saver._file
         real, file.append = file.append, _refuse
         await harness.prompt("two")
         assert harness.runtime.view().unsaved == 2

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from musepi_tui.base.errors import EntryNotFoundError
 from musepi_tui.session.entries import EntryHead
-from musepi_tui.session.tree import SessionTree, find_rings, relink_orphans
+from musepi_tui.session.tree import LEAF_MARK, SessionTree, find_rings, relink_orphans
 
 
 def head(entry_id: str, parent_id: str | None, timestamp: str = "2026-01-01T00:00:00Z") -> EntryHead:
@@ -185,3 +185,45 @@ def test_relinking_leaves_no_orphan(heads):
     linked, _ = relink_orphans(heads)
     known = {item.id for item in linked}
     assert all(item.parent_id is None or item.parent_id in known for item in linked)
+
+
+def mark(entry_id: str, parent_id: str | None) -> EntryHead:
+    return EntryHead(entry_id, parent_id, "custom", "t", role=LEAF_MARK)
+
+
+def test_mark_of_a_moved_leaf_counts_as_its_parent():
+    tree = forked().with_entry(mark("m1", "b"))
+    assert (tree.leaf_id, tree.display_leaf) == ("m1", "b")
+    assert tree.with_entry(mark("m2", "m1")).display_leaf == "b"
+    assert tree.with_entry(head("f", "m1")).display_leaf == "f"
+    assert tree.with_entry(mark("m3", None)).display_leaf is None
+    assert tree.with_leaf(None).display_leaf is None
+    assert SessionTree.empty().display_leaf is None
+
+
+def test_other_custom_entries_are_leaves_of_their_own():
+    assert forked().with_entry(EntryHead("x", "b", "custom", "t")).display_leaf == "x"
+
+
+def test_places_are_replaced_in_a_new_tree_only():
+    tree = forked()
+    moved = tree.with_places({"b": tree.head("b")._replace(offset=7, length=9), "unknown": head("u", None)})
+    assert moved.head("b")[4:6] == (7, 9)
+    assert tree.head("b")[4:6] == (0, 0)
+    assert (moved.leaf_id, list(moved.order), moved.roots) == (tree.leaf_id, list(tree.order), tree.roots)
+    assert moved.with_entry(head("f", "d")).children("d") == ("f",)
+    assert "f" not in tree
+
+
+def test_head_with_another_parent_gives_the_tree_it_says():
+    tree = forked().with_places({"e": head("e", "b")})
+    assert tree.children("b") == ("c", "d", "e")
+    assert tree.roots == ("a",)
+
+
+def test_places_of_an_older_tree_do_not_bring_back_what_came_later():
+    old = forked()
+    old.with_entry(head("f", "d"))
+    moved = old.with_places({"a": head("a", None)._replace(offset=3)})
+    assert list(moved.order) == list(old.order)
+    assert moved.head("a").offset == 3

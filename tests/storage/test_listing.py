@@ -1,4 +1,5 @@
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -6,14 +7,23 @@ import pytest
 from musepi_tui.base.errors import NotASessionFileError, SessionError
 from musepi_tui.storage import glance
 from musepi_tui.storage.glance import glance_at
-from musepi_tui.storage.listing import find_session, list_sessions, newest_session
+from musepi_tui.storage.list_cache import FILE_NAME
+from musepi_tui.storage.listing import (
+    FIRST_BATCH,
+    find_session,
+    iter_sessions,
+    list_sessions,
+    needs_import,
+    newest_session,
+)
 from musepi_tui.storage.paths import Paths, find_paths, session_folder
-from tests.support.lines import answer_record, chain, header_line, record, user_record, write_lines
+from tests.support.lines import answer_record, chain, dump, header_line, record, user_record, write_lines
+from tests.support.shared import shared_path
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    return find_paths({"MUSEPI_HOME": str(tmp_path / "home")})
+    return find_paths({"MUSEPI_HOME": str(tmp_path / "home"), "HOME": str(tmp_path / "user")})
 
 
 @pytest.fixture
@@ -190,3 +200,318 @@ def test_path_is_taken_as_one(paths, cwd):
     (cwd / "junk.jsonl").write_bytes(b"{}\n")
     with pytest.raises(NotASessionFileError):
         find_session(paths, cwd, "./junk.jsonl")
+
+
+def filler(count: int, bytes_each: int = 500) -> list[dict]:
+    return [answer_record(f"a{index}", None, "z" * bytes_each) for index in range(count)]
+
+
+def test_messages_are_not_counted_twice_where_both_ends_meet(tmp_path, monkeypatch):
+    monkeypatch.setattr(glance, "WHOLE_BYTES", 1000)
+    late = user_record("u", None, "late prompt")
+    file = write_lines(tmp_path / "s.jsonl", header_line(), *filler(60), late, *filler(30))
+    row = glance_at(file)
+    assert (row.title, row.messages) == ("late prompt", 91)
+
+
+def test_name_in_the_middle_of_a_long_file_is_found(tmp_path):
+    named = record("session_info", "i", None, 9, name="middle name")
+    lines = [user_record("u", None, "prompt"), *filler(300), named, *filler(300)]
+    assert glance_at(write_lines(tmp_path / "s.jsonl", header_line(), *lines)).title == "middle name"
+
+
+def test_name_in_the_tail_is_newer_than_one_in_the_middle(tmp_path):
+    names = [
+        record("session_info", "i", None, 9, name="old"),
+        record("session_info", "j", None, 10, name="new"),
+    ]
+    lines = [*filler(300), names[0], *filler(300), names[1]]
+    assert glance_at(write_lines(tmp_path / "s.jsonl", header_line(), *lines)).title == "new"
+
+
+def test_listing_finds_names_inside_long_files_afterwards_and_keeps_them(paths, cwd):
+    file = put(paths, cwd, "long", "prompt")
+    named = record("session_info", "i", None, 9, name="middle name")
+    write_lines(
+        file, header_line(id="long", cwd=str(cwd)), *chain("prompt"), *filler(300), named, *filler(300)
+    )
+    titles = [row.title for batch in iter_sessions(paths, cwd) for row in batch.rows]
+    assert titles == ["prompt", "middle name"]
+    assert [row.title for batch in iter_sessions(paths, cwd) for row in batch.rows] == ["middle name"]
+
+
+def test_name_is_kept_when_a_searched_file_grows(paths, cwd):
+    file = put(paths, cwd, "long", "prompt")
+    named = record("session_info", "i", None, 9, name="middle name")
+    write_lines(
+        file, header_line(id="long", cwd=str(cwd)), *chain("prompt"), *filler(300), named, *filler(300)
+    )
+    assert list_sessions(paths, cwd)[0].title == "middle name"
+    with file.open("ab") as stream:
+        stream.write(b"".join(dump(line) for line in filler(100)))
+    assert [row.title for batch in iter_sessions(paths, cwd) for row in batch.rows] == ["middle name"]
+    with file.open("ab") as stream:
+        stream.write(dump(record("session_info", "j", None, 20, name="newer")))
+        stream.write(b"".join(dump(line) for line in filler(100)))
+    assert [row.title for batch in iter_sessions(paths, cwd) for row in batch.rows] == ["newer"]
+
+
+def test_unchanged_files_are_not_read_again(paths, cwd):
+    file = put(paths, cwd, "abc", "prompt")
+    times = file.stat()
+    before = list_sessions(paths, cwd)
+    file.write_bytes(b"x" * times.st_size)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert list_sessions(paths, cwd) == before
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns + 1))
+    assert list_sessions(paths, cwd) == ()
+
+
+def test_broken_list_is_told_once_and_stops_nothing(paths, cwd):
+    put(paths, cwd, "abc", "prompt")
+    paths.state.mkdir(parents=True)
+    (paths.state / FILE_NAME).write_bytes(b"junk")
+    told: list[str] = []
+    for _ in range(2):
+        rows = list_sessions(paths, cwd, progress=lambda batch: told.extend(batch.notices))
+        assert ids(rows) == ["abc"]
+    assert len(told) == 1
+
+
+def test_parts_come_newest_first_and_count_up(paths, cwd):
+    count = FIRST_BATCH + 5
+    for number in range(count):
+        put(paths, cwd, f"s{number:03}", "x", age_s=number)
+    batches = list(iter_sessions(paths, cwd))
+    assert [(batch.done, batch.total) for batch in batches][:3] == [
+        (0, count),
+        (FIRST_BATCH, count),
+        (count, count),
+    ]
+    assert [row.id for batch in batches for row in batch.rows] == [f"s{number:03}" for number in range(count)]
+
+
+def test_what_was_read_is_kept_when_the_rest_is_not_wanted(paths, cwd):
+    for number in range(FIRST_BATCH + 5):
+        put(paths, cwd, f"s{number:03}", "x", age_s=number)
+    batches = iter_sessions(paths, cwd)
+    next(batches)
+    next(batches)
+    batches.close()
+    assert (paths.state / FILE_NAME).read_bytes().count(b"\n") == FIRST_BATCH + 1
+
+
+@pytest.fixture
+def odd_files(paths, cwd, tmp_path) -> Path:
+    """A folder with one good session among all that can go wrong."""
+    folder = put(paths, cwd, "good", "x").parent
+    os.mkfifo(folder / "fifo.jsonl")
+    (folder / "device.jsonl").symlink_to("/dev/zero")
+    (folder / "loop.jsonl").symlink_to(folder / "loop.jsonl")
+    (folder / "dangling.jsonl").symlink_to(tmp_path / "nowhere")
+    (folder / "empty.jsonl").touch()
+    (folder / "junk.jsonl").write_bytes(b"\x00\xff" * 5000)
+    (folder / "one-line.jsonl").write_bytes(b'{"type":"session",' + b"x" * 3_000_000)
+    with (folder / "huge.jsonl").open("wb") as stream:
+        stream.write(dump(header_line(id="huge", cwd=str(cwd))))
+        stream.truncate(200 * 1024**3)
+    os.utime(folder / "huge.jsonl", (10**9, 10**9))
+    (folder / "future.jsonl").write_bytes(dump(header_line(id="future", cwd=str(cwd))))
+    os.utime(folder / "future.jsonl", (10**13, 10**13))
+    (folder / "s.jsonl.background-late.jsonl").write_bytes(b"sidecar")
+    (folder / ".hidden.jsonl").write_bytes(b"hidden")
+    return folder
+
+
+@pytest.mark.timeout(20)
+def test_damaged_files_never_stop_the_rest_and_are_named_with_their_reason(paths, cwd, odd_files):
+    damaged = {}
+    rows = list_sessions(
+        paths, cwd, progress=lambda batch: damaged.update((file.path.stem, file) for file in batch.damaged)
+    )
+    assert set(ids(rows)) == {"good", "huge", "future"}
+    assert set(damaged) == {"fifo", "device", "loop", "dangling", "empty", "junk", "one-line"}
+    assert damaged["fifo"].reason == "not a regular file"
+    assert damaged["empty"].reason == "empty"
+    assert all(file.reason and str(odd_files) not in file.reason for file in damaged.values())
+
+
+@pytest.mark.parametrize(
+    ("mtime_ns", "text"),
+    [
+        (-1, "1970-01-01T00:00:00.000Z"),
+        (10**9, "1970-01-01T00:00:01.000Z"),
+        (10**24, "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_time_of_a_file_is_one_that_a_calendar_has(mtime_ns, text):
+    assert glance.modified_text(mtime_ns) == text
+
+
+def test_reason_that_may_pass_is_looked_at_again(paths, cwd, monkeypatch):
+    file = put(paths, cwd, "abc", "x")
+    opened = glance.open_regular
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(glance, "open_regular", refuse)
+    assert list_sessions(paths, cwd) == ()
+    monkeypatch.setattr(glance, "open_regular", opened)
+    assert [row.path for row in list_sessions(paths, cwd)] == [file]
+
+
+def put_foreign(
+    tmp_path: Path, root: str, cwd: Path, session_id: str, *lines: dict, bucket: str = ""
+) -> Path:
+    folder = tmp_path / "user" / root / (bucket or f"--{str(cwd)[1:].replace('/', '-')}--")
+    folder.mkdir(parents=True, exist_ok=True)
+    content = [*lines, header_line(id=session_id, cwd=str(cwd)), *chain(f"prompt of {session_id}")]
+    return write_lines(folder / f"2026-01-01T00-00-00-000Z_{session_id}.jsonl", *content)
+
+
+FAMILY = {
+    "pi": ".pi/agent/sessions",
+    "musepi": ".musepi/agent/sessions",
+    "omp": ".omp/agent/sessions",
+    "veyyon": ".veyyon/profiles/work/agent/sessions",
+}
+
+
+def test_sessions_of_the_family_are_listed_with_their_tool(paths, cwd, tmp_path):
+    put(paths, cwd, "own", "x")
+    for tool, root in FAMILY.items():
+        put_foreign(tmp_path, root, cwd, f"by-{tool}")
+        put_foreign(tmp_path, root, tmp_path, f"other-{tool}")
+    found = {row.id: (row.tool, row.is_own) for row in list_sessions(paths, cwd)}
+    assert found == {"own": ("musepi", True)} | {f"by-{tool}": (tool, False) for tool in FAMILY}
+    everywhere = {row.id for row in list_sessions(paths, None)}
+    assert everywhere == set(found) | {f"other-{tool}" for tool in FAMILY}
+    assert ids(list_sessions(paths, None, foreign=False)) == ["own"]
+
+
+def test_session_with_a_title_slot_among_those_of_pi_is_one_of_omp(paths, cwd, tmp_path):
+    put_foreign(tmp_path, FAMILY["pi"], cwd, "slotted", SLOT)
+    assert [(row.tool, row.title) for row in list_sessions(paths, cwd)] == [("omp", "Slot")]
+
+
+def test_listing_other_tools_changes_nothing_in_their_folders(paths, cwd, tmp_path):
+    file = put_foreign(tmp_path, FAMILY["pi"], cwd, "abc")
+    leftover = file.with_name(".s.jsonl.999999999.x.tmp")
+    backup = file.with_name("lost.jsonl.u1.bak")
+    for each in (leftover, backup):
+        each.write_bytes(b"x")
+        os.utime(each, (1, 1))
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "user").rglob("*")}
+    list_sessions(paths, None)
+    list_sessions(paths, cwd, override=file.parent)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "user").rglob("*")} == before
+
+
+def test_own_folder_is_cleaned_of_what_dead_writers_left(paths, cwd):
+    folder = put(paths, cwd, "abc", "x").parent
+    leftover = folder / ".s.jsonl.999999999.x.tmp"
+    leftover.write_bytes(b"x")
+    os.utime(leftover, (1, 1))
+    write_lines(folder / "lost.jsonl.u1.bak", header_line(id="lost", cwd=str(cwd)), *chain("y"))
+    told: list[str] = []
+    rows = list_sessions(paths, cwd, progress=lambda batch: told.extend(batch.notices))
+    assert set(ids(rows)) == {"abc", "lost"}
+    assert not leftover.exists()
+    assert len(told) == 1
+
+
+def test_own_root_inside_that_of_another_tool_is_listed_once(tmp_path, cwd):
+    paths = find_paths({"MUSEPI_HOME": str(tmp_path / "user/.musepi/agent"), "HOME": str(tmp_path / "user")})
+    put(paths, cwd, "abc", "x")
+    assert [(row.id, row.is_own) for row in list_sessions(paths, None)] == [("abc", True)]
+
+
+def test_copied_session_of_another_tool_is_marked(paths, cwd, tmp_path):
+    source = put_foreign(tmp_path, FAMILY["pi"], cwd, "source")
+    put_foreign(tmp_path, FAMILY["pi"], cwd, "other")
+    folder = session_folder(paths, cwd)
+    folder.mkdir(parents=True)
+    write_lines(
+        folder / "copy.jsonl", header_line(id="copy", cwd=str(cwd), parentSession=str(source)), *chain("x")
+    )
+    assert {row.id: row.imported for row in list_sessions(paths, cwd)} == {
+        "source": True,
+        "other": False,
+        "copy": False,
+    }
+
+
+def test_mark_of_a_copied_session_keeps_the_name_found_inside(paths, cwd, tmp_path):
+    source = put_foreign(tmp_path, FAMILY["pi"], cwd, "source")
+    named = record("session_info", "i", None, 9, name="middle name")
+    with source.open("ab") as stream:
+        stream.write(b"".join(dump(line) for line in (*filler(300), named, *filler(300))))
+    folder = session_folder(paths, cwd)
+    folder.mkdir(parents=True)
+    write_lines(folder / "copy.jsonl", header_line(id="copy", cwd=str(cwd), parentSession=str(source)))
+    row = next(row for row in list_sessions(paths, cwd) if row.id == "source")
+    assert (row.title, row.imported) == ("middle name", True)
+
+
+def test_claude_and_codex_sessions_are_listed_with_all_others_only(paths, cwd, tmp_path):
+    claude = tmp_path / "user/.claude/projects/-p/9f.jsonl"
+    codex = tmp_path / "user/.codex/sessions/2026/02/23/rollout-x.jsonl"
+    for file, name in ((claude, "claude-code-tools.jsonl"), (codex, "codex-rollout-short.jsonl")):
+        file.parent.mkdir(parents=True)
+        file.write_bytes(shared_path("fixtures", "sessions", name).read_bytes())
+    (claude.parent / "notes.jsonl").write_bytes(b'{"type":"summary","summary":"s","leafUuid":"u"}\n')
+    (claude.parent / "9f" / "subagents").mkdir(parents=True)
+    (claude.parent / "9f" / "subagents" / "agent-1.jsonl").write_bytes(claude.read_bytes())
+    damaged: list[object] = []
+    rows = list_sessions(paths, None, progress=lambda batch: damaged.extend(batch.damaged))
+    assert {row.path: row.tool for row in rows} == {claude: "claude", codex: "codex"}
+    assert damaged == []
+    assert all(needs_import(row) and not row.is_own for row in rows)
+    assert list_sessions(paths, cwd) == ()
+    assert list_sessions(paths, None) == rows
+
+
+def test_continuing_never_takes_a_session_of_another_tool(paths, cwd, tmp_path):
+    put_foreign(tmp_path, FAMILY["pi"], cwd, "newer")
+    assert newest_session(paths, cwd) is None
+    put(paths, cwd, "own", "x", age_s=10**8)
+    assert newest_session(paths, cwd).id == "own"
+
+
+def test_newest_session_is_found_behind_many_of_other_folders(paths, cwd, tmp_path):
+    flat = tmp_path / "flat"
+    put(paths, cwd, "mine", "x", age_s=100, folder=flat)
+    for number in range(60):
+        put(paths, tmp_path, f"other{number}", "x", folder=flat)
+    assert newest_session(paths, cwd, override=flat).id == "mine"
+
+
+def test_whole_id_comes_before_longer_ones(paths, cwd):
+    put(paths, cwd, "abc", "one")
+    put(paths, cwd, "abc-2", "two")
+    assert find_session(paths, cwd, "abc").id == "abc"
+
+
+def test_session_of_another_tool_is_found_by_id_and_by_path(paths, cwd, tmp_path):
+    file = put_foreign(tmp_path, FAMILY["omp"], tmp_path, "by-omp")
+    for reference in ("by-omp", str(file)):
+        row = find_session(paths, cwd, reference)
+        assert (row.path, row.tool, row.is_own) == (file, "omp", False)
+    with pytest.raises(SessionError, match="not found"):
+        find_session(paths, cwd, "by-omp", foreign=False)
+    source = shared_path("fixtures", "sessions", "codex-rollout-short.jsonl")
+    assert needs_import(find_session(paths, cwd, str(source)))
+
+
+@pytest.mark.slow
+def test_five_thousand_files_are_listed_within_a_second_the_second_time(paths, cwd, tmp_path):
+    for number in range(5000):
+        put(paths, tmp_path, f"s{number}", "x", folder=paths.sessions / f"--p{number % 40}--")
+    list_sessions(paths, None)
+    start = time.perf_counter()
+    first_s = None
+    for batch in iter_sessions(paths, None):
+        first_s = first_s or (time.perf_counter() - start if batch.rows else None)
+    assert time.perf_counter() - start <= 1.0
+    assert first_s <= 0.5

@@ -163,11 +163,20 @@ def test_key_of_the_parent_inside_a_message_is_no_damage(file):
     assert loaded.tree.leaf_id == "x"
 
 
-def test_invalid_utf8_is_replaced_and_told_by_a_thorough_load(file):
+def test_invalid_utf8_is_replaced_and_told(file):
     line = dump(GOOD[1]).replace(b'"b"', b'"\xff"')
-    path = write_lines(file, header_line(), GOOD[0], line)
-    assert texts(load_session(path)) == ["a", "\ufffd"]
-    assert issues(load_session(path, thorough=True)) == [(3, "bad_utf8")]
+    loaded = load_both(write_lines(file, header_line(), GOOD[0], line))
+    assert texts(loaded) == ["a", "\ufffd"]
+    assert issues(loaded) == [(3, "bad_utf8")]
+    assert loaded.bodies.raw_line(loaded.heads[1]) + b"\n" == line
+
+
+def test_entry_whose_parent_id_is_no_text_is_opaque(file):
+    odd = user_record("e2", "e1", "b") | {"parentId": 7}
+    loaded = load_both(write_lines(file, header_line(), GOOD[0], odd, user_record("e3", "e2", "c")))
+    assert issues(loaded) == [(3, "bad_shape")]
+    assert [head.id for head in loaded.tree.path()] == ["e2", "e3"]
+    assert texts(loaded) == ["c"]
 
 
 def test_too_deep_line_is_kept_aside(file):

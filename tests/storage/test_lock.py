@@ -1,13 +1,16 @@
+import errno
+import json
 import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from musepi_tui.base.errors import SessionBusyError, SessionError
-from musepi_tui.storage.lock import WriterLock
+from musepi_tui.storage.lock import UNREADABLE_FOR_S, WriterLock
 
 
 @pytest.fixture
@@ -105,3 +108,90 @@ def test_link_in_place_of_the_lock_file_is_not_followed(session, tmp_path):
 def test_missing_folder_is_an_error(tmp_path):
     with pytest.raises(SessionError, match="could not lock"):
         WriterLock(tmp_path / "no" / "s.jsonl").acquire()
+
+
+@pytest.fixture
+def no_kernel_locks(monkeypatch):
+    def flock(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+
+
+def owner(session: Path, **fields: object) -> None:
+    """Writes the lock file as another process of this machine would, with some fields changed."""
+    lock = WriterLock(session)
+    lock.acquire()
+    content = json.loads(lock_file(session).read_bytes())
+    lock.release()
+    lock_file(session).write_text(json.dumps(content | fields))
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.usefixtures("no_kernel_locks")
+def test_without_kernel_locks_the_file_decides_and_that_is_told(session):
+    first = WriterLock(session)
+    first.acquire()
+    assert "has no file locks" in first.warning
+    with pytest.raises(SessionBusyError) as caught:
+        WriterLock(session).acquire()
+    assert caught.value.pid == os.getpid()
+    first.release()
+    assert not lock_file(session).exists()
+    WriterLock(session).acquire()
+
+
+@pytest.mark.usefixtures("no_kernel_locks")
+@pytest.mark.parametrize("fields", [{"boot": "another"}, {"born": "0"}, {"pid": None}])
+def test_without_kernel_locks_what_a_dead_owner_left_does_not_block(session, fields):
+    owner(session, **({"pid": dead_pid()} if "pid" in fields else fields))
+    lock = WriterLock(session)
+    lock.acquire()
+    assert json.loads(lock_file(session).read_bytes())["pid"] == os.getpid()
+    assert [there.name for there in session.parent.iterdir()] == ["s.jsonl.lock"]
+    lock.release()
+
+
+@pytest.mark.usefixtures("no_kernel_locks")
+def test_without_kernel_locks_the_lock_of_another_computer_counts(session):
+    owner(session, host="elsewhere", pid=1)
+    with pytest.raises(SessionBusyError):
+        WriterLock(session).acquire()
+
+
+@pytest.mark.usefixtures("no_kernel_locks")
+@pytest.mark.parametrize(("age_s", "is_busy"), [(0, True), (UNREADABLE_FOR_S + 5, False)])
+def test_without_kernel_locks_a_lock_file_that_says_nothing_counts_for_a_while(session, age_s, is_busy):
+    lock_file(session).touch()
+    at = time.time() - age_s
+    os.utime(lock_file(session), (at, at))
+    lock = WriterLock(session)
+    if is_busy:
+        with pytest.raises(SessionBusyError):
+            lock.acquire()
+    else:
+        lock.acquire()
+        assert lock.is_held
+
+
+def test_with_kernel_locks_nothing_is_warned_of(session):
+    lock = WriterLock(session)
+    lock.acquire()
+    assert lock.warning is None
+
+
+def test_lock_whose_file_was_removed_is_taken_again(session):
+    lock = WriterLock(session)
+    lock.acquire()
+    lock_file(session).unlink()
+    lock.renew()
+    with pytest.raises(SessionBusyError):
+        WriterLock(session).acquire()
+    lock.renew()
+    lock.release()
+    assert not lock_file(session).exists()

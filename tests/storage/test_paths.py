@@ -7,15 +7,18 @@ import pytest
 
 from musepi_tui.session.entries import SessionHeader
 from musepi_tui.storage.paths import (
+    ToolRoot,
     artifact_folder,
     encode_cwd,
     find_paths,
+    find_tool_roots,
     folders_of,
     make_private_folder,
     same_folder,
     session_dir_override,
     session_folder,
     session_path,
+    tool_of_path,
 )
 
 
@@ -100,3 +103,61 @@ def test_same_folder_knows_links(tmp_path):
     assert same_folder(str(tmp_path / "real"), tmp_path / "link")
     assert not same_folder("", tmp_path)
     assert not same_folder("/p", tmp_path)
+
+
+def roots_of(tool: str, **environ: str) -> list[str]:
+    found = find_tool_roots({"HOME": "/home/ada", **environ})
+    return [str(root.folder / root.pattern) for root in found if root.tool == tool]
+
+
+@pytest.mark.parametrize(
+    ("tool", "environ", "expected"),
+    [
+        ("pi", {}, ["/home/ada/.pi/agent/sessions"]),
+        ("pi", {"PI_CODING_AGENT_DIR": "/d"}, ["/d/sessions"]),
+        ("pi", {"PI_CODING_AGENT_DIR": "~/d"}, ["/home/ada/d/sessions"]),
+        ("pi", {"PI_CODING_AGENT_SESSION_DIR": "/s"}, ["/home/ada/.pi/agent/sessions", "/s"]),
+        ("musepi", {}, ["/home/ada/.musepi/agent/sessions"]),
+        (
+            "musepi",
+            {"MUSEPI_CODING_AGENT_DIR": "/d", "MUSEPI_CODING_AGENT_SESSION_DIR": "/s"},
+            ["/d/sessions", "/s"],
+        ),
+        (
+            "omp",
+            {"OMP_CODING_AGENT_DIR": "/d"},
+            ["/d/sessions", "/home/ada/.omp/profiles/*/agent/sessions"],
+        ),
+        ("veyyon", {}, ["/home/ada/.veyyon/profiles/*/agent/sessions"]),
+        ("veyyon", {"VEYYON_CONFIG_DIR": ".vey"}, ["/home/ada/.vey/profiles/*/agent/sessions"]),
+        (
+            "veyyon",
+            {"VEYYON_CODING_AGENT_DIR": "/d"},
+            ["/d/sessions", "/home/ada/.veyyon/profiles/*/agent/sessions"],
+        ),
+        ("claude", {"CLAUDE_CONFIG_DIR": "/c"}, ["/c/projects"]),
+        ("codex", {"CODEX_HOME": "/c"}, ["/c/sessions"]),
+        ("codex", {"CODEX_HOME": " "}, ["/home/ada/.codex/sessions"]),
+    ],
+)
+def test_folders_of_other_tools_follow_their_variables(tool, environ, expected):
+    assert roots_of(tool, **environ) == expected
+
+
+def test_tool_of_a_file_is_that_of_its_folder(tmp_path):
+    paths = find_paths({"HOME": str(tmp_path), "MUSEPI_HOME": str(tmp_path / ".musepi" / "agent")})
+    assert tool_of_path(paths, tmp_path / ".pi/agent/sessions/--p--/s.jsonl") == "pi"
+    assert tool_of_path(paths, tmp_path / ".veyyon/profiles/x/agent/sessions/-p/s.jsonl") == "veyyon"
+    assert tool_of_path(paths, paths.sessions / "--p--" / "s.jsonl") is None
+    assert tool_of_path(paths, tmp_path / "s.jsonl") is None
+
+
+def test_roots_are_those_that_exist(tmp_path):
+    for profile in ("a", "b"):
+        (tmp_path / profile / "agent" / "sessions").mkdir(parents=True)
+    (tmp_path / "c" / "agent").mkdir(parents=True)
+    (tmp_path / "c" / "agent" / "sessions").touch()
+    root = ToolRoot("veyyon", tmp_path, "*/agent/sessions")
+    assert [path.parts[-3] for path in root.roots()] == ["a", "b"]
+    assert ToolRoot("pi", tmp_path / "missing").roots() == ()
+    assert ToolRoot("pi", tmp_path).roots() == (tmp_path,)

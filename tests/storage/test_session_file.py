@@ -12,6 +12,7 @@ from musepi_tui.base.errors import SessionBusyError, SessionChangedOnDiskError, 
 from musepi_tui.session.codec import encode_entry
 from musepi_tui.session.entries import Entry, SessionHeader
 from musepi_tui.session.messages import Usage
+from musepi_tui.storage.entry_file import Appended
 from musepi_tui.storage.loading import load_session
 from musepi_tui.storage.session_file import SessionFile
 from tests.support.builders import a, branch_summary, call, compaction, custom, path, state, t, u
@@ -74,7 +75,7 @@ def test_nothing_is_on_disk_before_the_first_append(file):
 
 def test_first_append_writes_header_and_entries(file):
     session = new_session(file)
-    heads = session.append(path(state("model_change", model="a/b"), u("hi")))
+    heads = session.append(path(state("model_change", model="a/b"), u("hi"))).heads
     lines = file.read_bytes().split(b"\n")
     assert (
         lines[0]
@@ -97,7 +98,10 @@ def test_file_and_folder_are_private(file):
 
 def test_entries_are_appended_one_after_the_other(file):
     session = new_session(file)
-    heads = [*session.append(next_entries(1, None, "x")), *session.append(next_entries(2, "x0", "y"))]
+    heads = [
+        *session.append(next_entries(1, None, "x")).heads,
+        *session.append(next_entries(2, "x0", "y")).heads,
+    ]
     session.sync()
     session.close()
     loaded = load_session(file)
@@ -106,7 +110,7 @@ def test_entries_are_appended_one_after_the_other(file):
 
 
 def test_appending_nothing_creates_nothing(file):
-    assert new_session(file).append([]) == ()
+    assert new_session(file).append([]) == Appended()
     assert not file.exists()
 
 
@@ -167,21 +171,33 @@ def test_empty_file_becomes_the_session(file):
     assert load_session(file).tree.leaf_id == "n0"
 
 
-@pytest.mark.parametrize("action", ["replaced", "removed", "cut"])
-def test_file_changed_by_others_is_not_written(file, action):
+@pytest.mark.parametrize(
+    "there",
+    [
+        pytest.param(b"", id="no header"),
+        pytest.param(dump({**header_line(), "id": "other"}), id="another session"),
+        pytest.param(dump({**header_line(), "version": 4}), id="a newer version"),
+    ],
+)
+def test_file_that_is_another_session_now_is_not_written(file, there):
     session = opened(stored(file))
     session.append(next_entries())
-    if action == "cut":
-        os.truncate(file, 50)
-    else:
-        file.rename(file.with_name("old.jsonl"))
-    if action == "replaced":
-        stored(file)
-    before = file.read_bytes() if file.exists() else None
-    with pytest.raises(SessionChangedOnDiskError, match=action):
+    file.rename(file.with_name("old.jsonl"))
+    before = there + b"not ours"
+    file.write_bytes(before)
+    with pytest.raises(SessionChangedOnDiskError, match="replaced"):
         session.append(next_entries(1, "n0", "m"))
-    assert (file.read_bytes() if file.exists() else None) == before
+    assert file.read_bytes() == before
     session.close()
+
+
+def test_file_replaced_while_it_was_opened_is_refused(file):
+    loaded = load_session(stored(file))
+    file.rename(file.with_name("old.jsonl"))
+    stored(file)
+    with pytest.raises(SessionChangedOnDiskError, match="replaced"):
+        SessionFile.open(file, loaded)
+    assert not file.with_name("s.jsonl.lock").exists()
 
 
 @pytest.mark.parametrize(
@@ -192,7 +208,7 @@ def test_lines_of_others_stay_whole(file, foreign):
     session.append(next_entries())
     with file.open("ab") as other:
         other.write(foreign)
-    (head,) = session.append(next_entries(1, "n0", "m"))
+    (head,) = session.append(next_entries(1, "n0", "m")).heads
     session.close()
     assert foreign in file.read_bytes()
     loaded = load_session(file, thorough=True)
@@ -210,7 +226,7 @@ def test_failed_creation_can_be_tried_again(file, monkeypatch, room):
         session.append(entries)
     assert not file.exists()
     disk.room = 10_000
-    heads = session.append(entries)
+    heads = session.append(entries).heads
     session.close()
     assert load_session(file).heads == heads
 
@@ -231,7 +247,7 @@ def test_failed_append_can_be_tried_again_and_nothing_is_there_twice(file, monke
     with pytest.raises(SessionError):
         session.append(entries)
     disk.room = 10_000
-    heads = session.append([*entries, *next_entries(1, "m2", "z")])
+    heads = session.append([*entries, *next_entries(1, "m2", "z")]).heads
     session.close()
     loaded = load_session(file, thorough=True)
     assert [head.id for head in loaded.heads] == ["e1", "e2", "n0", "m0", "m1", "m2", "z0"]
@@ -300,6 +316,32 @@ def test_old_version_is_rewritten_at_the_first_append(file):
     assert [head.id for head in again.tree.path()] == [*(head.id for head in loaded.heads), "n0", "m0"]
     assert b"\njunk\n" in file.read_bytes()
     assert b"\ntorn\n" in file.read_bytes()
+
+
+def test_entries_of_an_old_version_are_read_from_the_new_file_once_it_is_written(file):
+    old_file(file)
+    loaded = load_session(file)
+    session = SessionFile.open(file, loaded)
+    told = session.append(next_entries(1, loaded.tree.leaf_id))
+    session.close()
+    data = file.read_bytes()
+    assert set(told.moved) == set(loaded.tree.order)
+    for head in told.moved.values():
+        assert json.loads(data[head.offset : head.offset + head.length])["id"] == head.id
+    loaded.bodies.forget(loaded.tree.order)
+    texts = [loaded.bodies.get(head).message.content for head in loaded.heads]
+    assert (loaded.bodies.hot_ids, texts) == ((), ["a", "b"])
+
+
+def test_name_of_an_old_version_becomes_the_title_of_its_new_header(file):
+    file.parent.mkdir(parents=True)
+    named = {"type": "session_info", "timestamp": "2026-01-01T00:00:02.000Z", "name": "my session"}
+    write_lines(file, header_line(2), *chain("a"), {**named, "id": "i1", "parentId": "e1"})
+    session = opened(file)
+    session.append(next_entries(1, "i1"))
+    session.close()
+    header = json.loads(file.read_bytes().split(b"\n")[0])
+    assert (header["title"], header["titleSource"], header["version"]) == ("my session", "user", 3)
 
 
 def test_backup_of_an_old_version_is_never_overwritten(file):

@@ -52,6 +52,7 @@ class FakeRuntime:
         self.sent: list[Intent] = []
         self.offered: tuple[Model, ...] = (SONNET, GPT)
         self.sessions: Sequence[Any] = ()
+        self.batches: Sequence[Any] = ()
         self.begun = False
         self._entries = {entry.id: entry for entry in entries}
         self._bus = EventBus()
@@ -105,8 +106,10 @@ class FakeRuntime:
         """Models that can be chosen."""
         return self.offered
 
-    async def list_sessions(self, *, everywhere: bool = False) -> tuple[Any, ...]:
-        """Sessions the test gave."""
+    async def list_sessions(self, *, everywhere: bool = False, progress: Any = None) -> tuple[Any, ...]:
+        """Sessions the test gave; the parts it gave are told first."""
+        for batch in self.batches:
+            progress(batch)
         return tuple(self.sessions)
 
     # what a test calls

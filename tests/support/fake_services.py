@@ -127,6 +127,7 @@ class FakeSaver:
     def __init__(self) -> None:
         self.written: list[tuple[Entry, ...]] = []
         self.refuse = False
+        self.rewrites_edits = False
         self.syncs = 0
         self.wrote = asyncio.Event()
         self.hold: asyncio.Event | None = None

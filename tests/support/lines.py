@@ -7,6 +7,9 @@ from typing import Any
 
 CWD = "/p"
 
+SLOT_LINE = {"type": "title", "v": 1, "title": "Slot", "updatedAt": "2026-01-01T00:10:00Z", "pad": ""}
+"""A title slot of other tools; only its length is not theirs."""
+
 
 def header_line(version: int | None = 3, **fields: Any) -> dict[str, Any]:
     """A header record; ``version`` None leaves the field out."""

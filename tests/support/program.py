@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.zygote import Child
+
 COMMAND = (sys.executable, "-m", "musepi_tui")
 LIMIT_S = 30.0
 
@@ -77,10 +79,15 @@ def model_flags(server_url: str, api: str = "openai-completions") -> list[str]:
 
 
 class RpcProgram:
-    """``musepi --mode rpc`` as a child: send commands, wait for lines."""
+    """``musepi --mode rpc`` as a child: send commands, wait for lines.
 
-    def __init__(self, *arguments: str, cwd: Path) -> None:
-        self.process = subprocess.Popen(
+    ``process`` is one that was started already, with three pipes.
+    """
+
+    def __init__(
+        self, *arguments: str, cwd: Path, process: "subprocess.Popen[bytes] | Child | None" = None
+    ) -> None:
+        self.process = process or subprocess.Popen(
             [*COMMAND, "--mode", "rpc", *arguments],
             cwd=cwd,
             stdin=subprocess.PIPE,
@@ -150,6 +157,20 @@ class RpcProgram:
             self.lines.append(parsed)
             self._arrived.put(parsed)
         self._arrived.put(None)
+
+
+def stored_ids(path: Path) -> list[str]:
+    """Ids of every readable entry in a session file, in file order."""
+    records = [_object(line) for line in path.read_bytes().split(b"\n")]
+    return [record["id"] for record in records if record.get("type") != "session" and "id" in record]
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def stored_messages(path: Path) -> list[Sequence[Any]]:

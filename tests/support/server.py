@@ -9,7 +9,8 @@ for benchmarks alike::
         assert server.requests[0].body["model"] == "m"
 
 ``script`` appends replies; each request takes the next one, whatever its path. When the list is empty the
-server answers with ``fallback`` (HTTP 500 unless set). ``server.requests`` holds what came in, in order:
+server answers with what ``choose`` makes of the request, and without that with ``fallback`` (HTTP 500 unless
+set). ``server.requests`` holds what came in, in order:
 method, path, headers (lower-case names) and body (JSON). ``server.disconnects`` counts clients that went away
 before their reply was complete.
 
@@ -32,7 +33,7 @@ import contextlib
 import json
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
@@ -212,6 +213,7 @@ class ModelServer:
         self.fallback = status_reply(
             500, {"error": {"message": "the script is over", "type": "server_error"}}
         )
+        self.choose: Callable[[SeenRequest], Reply] = lambda _: self.fallback
         self.port = 0
         self._replies: list[Reply] = list(replies)
         self._loop = asyncio.new_event_loop()
@@ -288,8 +290,9 @@ class ModelServer:
             body = json.loads(raw) if raw else None
         except ValueError:
             body = None
-        self.requests.append(SeenRequest(method, path, headers, body, raw, connection))
-        reply = self._replies.pop(0) if self._replies else self.fallback
+        seen = SeenRequest(method, path, headers, body, raw, connection)
+        self.requests.append(seen)
+        reply = self._replies.pop(0) if self._replies else self.choose(seen)
         return await self._answer(reply, reader, writer)
 
     async def _answer(self, reply: Reply, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

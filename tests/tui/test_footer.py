@@ -113,7 +113,7 @@ def test_cost_is_absent_while_it_is_zero():
 
 
 def test_unsaved_entries_are_shown():
-    assert "3 not saved" in footer(100, status(unsaved=3))
+    assert "unsaved(3)" in footer(100, status(unsaved=3))
 
 
 @pytest.mark.parametrize(

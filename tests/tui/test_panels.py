@@ -1,10 +1,12 @@
+import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from musepi_tui.runtime.intents import OpenSession, SelectModel
-from musepi_tui.storage.listing import SessionInfo
+from musepi_tui.storage.listing import Batch, DamagedFile, SessionInfo
 from musepi_tui.tui.screens.panel import matches
 from musepi_tui.tui.screens.resume import age
 from tests.support.builders import START_MS
@@ -18,7 +20,7 @@ def info(number: int, title: str) -> SessionInfo:
     return SessionInfo(
         Path(f"/s/{number}.jsonl"),
         f"id{number}",
-        "/home/ada/x",
+        "/home/ada/parser",
         title,
         time,
         time,
@@ -31,6 +33,129 @@ def info(number: int, title: str) -> SessionInfo:
 
 def with_sessions(runtime):
     runtime.sessions = [info(number, title) for number, title in enumerate(TITLES)]
+
+
+def foreign_info(number: int, title: str, tool: str, **fields: object) -> SessionInfo:
+    path = Path(f"/other/{tool}-{number}.jsonl")
+    return replace(info(number, title), path=path, id=f"{tool}{number}", tool=tool, is_own=False, **fields)
+
+
+FOREIGN = (
+    foreign_info(3, "Port the lexer to Rust", "pi", imported=True, cwd="/home/ada/parser"),
+    foreign_info(4, "Plan the release", "claude", cwd="/home/ada/work/a-rather-long-folder/website"),
+    foreign_info(5, "Rename the modules", "codex", messages_exact=False),
+    foreign_info(6, "Old notes", "musepi"),
+)
+DAMAGED = (
+    DamagedFile(Path("/s/torn.jsonl"), "line 1: first record is not a session header", "musepi", ""),
+    DamagedFile(Path("/s/pipe.jsonl"), "not a regular file", "musepi", ""),
+)
+
+
+def with_foreign_sessions(runtime):
+    """Sessions of several tools and files that are none, read in two parts."""
+    own = tuple(info(number, title) for number, title in enumerate(TITLES))
+    runtime.sessions = (*own, *FOREIGN)
+    runtime.batches = (
+        Batch(own, done=3, total=9),
+        Batch(FOREIGN, DAMAGED, ("s.jsonl was missing; its backup took its place",), done=9, total=9),
+    )
+
+
+async def test_rows_of_other_tools_name_them(tmp_path):
+    async with on_stage(tmp_path, size=(120, 40), prepare=with_foreign_sessions) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("pi, imported · 13 messages · 4h")
+        assert "Claude Code · 14 messages" in stage.text
+        assert "Codex · 15+ messages" in stage.text
+        assert "MusePi · 16 messages" in stage.text
+        assert "musepi ·" not in stage.text
+        await stage.press("ctrl+a")
+        await stage.shows("Claude Code · …her-long-folder/website")
+        await stage.type("claude")
+        await stage.until(lambda: "Rename the modules" not in stage.text)
+        await stage.press("enter")
+        assert stage.sent == [OpenSession("/other/claude-4.jsonl")]
+
+
+async def test_damaged_files_are_shown_with_their_reason_and_cannot_be_opened(tmp_path):
+    async with on_stage(tmp_path, size=(120, 40), prepare=with_foreign_sessions) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("torn.jsonl  line 1: first record is not a session header")
+        await stage.press("end", "down", "down")
+        await stage.press("enter")
+        assert stage.sent == [OpenSession("/other/musepi-6.jsonl")]
+
+
+async def test_list_fills_while_the_marked_row_stays(tmp_path):
+    parts = [info(number, f"Session number {number}") for number in range(12)]
+
+    def slow(runtime):
+        async def read(*, everywhere, progress):
+            runtime.progress = progress
+            progress(Batch(tuple(parts[4:6]), done=2, total=1200))
+            await runtime.go_on.wait()
+            return tuple(parts)
+
+        runtime.go_on = asyncio.Event()
+        runtime.list_sessions = read
+
+    async with on_stage(tmp_path, size=(100, 40), prepare=slow) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Sessions · 2 of 1,200 read")
+        await stage.press("down")
+        assert stage.app.screen.chosen.label == "Session number 5"
+        stage.runtime.progress(Batch(tuple(parts[6:]), done=8, total=1200))
+        assert stage.app.screen.chosen.label == "Session number 5"
+        await stage.shows("Session number 11")
+        stage.runtime.go_on.set()
+        await stage.shows("Session number 0")
+        assert stage.app.screen.chosen.label == "Session number 5"
+        assert "read" not in stage.text
+
+
+async def test_parts_of_a_list_nobody_wants_any_more_are_dropped(tmp_path):
+    def scoped(runtime):
+        runtime.progress = []
+
+        async def read(*, everywhere, progress):
+            runtime.progress.append(progress)
+            return (info(1, "Everywhere" if everywhere else "Here"),)
+
+        runtime.list_sessions = read
+
+    async with on_stage(tmp_path, prepare=scoped) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Here")
+        await stage.press("ctrl+a")
+        await stage.shows("Everywhere")
+        stage.runtime.progress[0](Batch((info(2, "Late"),), done=1, total=1))
+        await stage.settle()
+        assert "Late" not in stage.text
+
+
+async def test_notices_of_the_listing_are_told(tmp_path):
+    async with on_stage(tmp_path, prepare=with_foreign_sessions) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Fix the parser")
+        await stage.press("escape")
+        await stage.shows("its backup took its place")
+
+
+@pytest.mark.parametrize("argument", ["id1", "ID1", "write the notes"])
+async def test_argument_that_names_one_session_opens_it(tmp_path, argument):
+    async with on_stage(tmp_path, prepare=with_sessions) as stage:
+        await stage.paste(f"/resume {argument}")
+        await stage.press("enter")
+        await stage.until(lambda: stage.sent == [OpenSession("/s/1.jsonl")])
+
+
+@pytest.mark.parametrize(("argument", "path"), [("/a/b.jsonl", "/a/b.jsonl"), ("c.jsonl", "project/c.jsonl")])
+async def test_argument_that_is_a_path_is_opened_as_one(tmp_path, argument, path):
+    async with on_stage(tmp_path) as stage:
+        await stage.paste(f"/resume {argument}")
+        await stage.press("enter")
+        await stage.until(lambda: stage.sent == [OpenSession(str(tmp_path / path))])
 
 
 async def test_resume_lists_sessions_and_opens_the_marked_one(tmp_path):
@@ -82,7 +207,7 @@ async def test_hostile_title_is_shown_as_text(tmp_path):
 
 async def test_failed_listing_is_told_in_the_panel(tmp_path):
     def broken(runtime):
-        async def fail(*, everywhere=False):
+        async def fail(**_):
             raise OSError("disk gone")
 
         runtime.list_sessions = fail

@@ -23,7 +23,7 @@ from tests.support.builders import a, call, compaction, path, t, u
 from tests.support.fake_runtime import DEMO, FakeRuntime
 from tests.support.screens import on_stage
 from tests.support.snapshot import assert_snapshot
-from tests.tui.test_panels import with_sessions
+from tests.tui.test_panels import with_foreign_sessions, with_sessions
 
 SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
 
@@ -191,6 +191,20 @@ async def test_panels(stage, size, name):
         it.app.host.show(name)
         await it.settle()
         assert_snapshot(it.app, f"panel-{name}-{size}")
+
+
+def foreign_sessions(runtime: FakeRuntime) -> None:
+    still(runtime)
+    with_foreign_sessions(runtime)
+
+
+async def test_sessions_of_other_tools(stage, size):
+    async with stage(*TALK, prepare=foreign_sessions) as it:
+        it.app.host.show("resume")
+        await it.settle()
+        await it.press("ctrl+a")
+        await it.settle()
+        assert_snapshot(it.app, f"panel-resume-all-{size}")
 
 
 async def test_ascii_signs(tmp_path):

@@ -48,6 +48,13 @@ def done(_: RpcHost, settled: IntentSettled) -> None:
         raise RpcError(settled.error or "refused")
 
 
+def settled_data(_: RpcHost, settled: IntentSettled) -> dict[str, Any]:
+    """The finish of a command whose data is the intent's."""
+    if not settled.ok:
+        raise RpcError(settled.error or "refused")
+    return dict(settled.data or {})
+
+
 def text_argument(arguments: Arguments, name: str, *, default: str | None = None) -> str:
     """A string argument. Raises ``RpcError`` naming it when it is missing or of another type."""
     value = arguments.get(name, default)

@@ -50,7 +50,7 @@ def _compactions(loaded: LoadedSession) -> list[dict[str, object]]:
     if not heads:
         return []
     model = _last_model(loaded)
-    entries = [loaded.bodies.get(head) for head in heads]
+    entries = loaded.bodies.read_all(heads)
     return [
         {
             "id": entry.id,
@@ -68,7 +68,7 @@ def _last_model(loaded: LoadedSession) -> tuple[str, str] | None:
     path = loaded.tree.path()
     answers = [head for head in path if head.role == "assistant"]
     heads = [head for head in path if head.type == "model_change"] + answers[-1:]
-    return read_state([loaded.bodies.get(head) for head in heads]).model
+    return read_state(loaded.bodies.read_all(heads)).model
 
 
 def _print_facts(facts: Mapping[str, object]) -> None:

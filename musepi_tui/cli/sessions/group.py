@@ -11,7 +11,10 @@ from musepi_tui.cli.tables import print_error
 
 Runner: TypeAlias = Callable[[argparse.Namespace, Mapping[str, str]], int]
 
-_EPILOG = "Session files are only read here: no lock is taken and nothing is changed."
+IMPORT_TOOLS = ("pi", "omp", "musepi", "veyyon", "claude", "codex")
+"""What ``import --from`` takes; ``musepi`` is the program of that name written in TypeScript."""
+
+_EPILOG = "The commands that only look take no lock and change nothing; none changes a file it reads from."
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -40,6 +43,14 @@ def _runner(name: str) -> Runner:
             from musepi_tui.cli.sessions.tree import show_tree as run
         case "check":
             from musepi_tui.cli.sessions.check import check as run
+        case "import":
+            from musepi_tui.cli.sessions.import_ import import_files as run
+        case "gc":
+            from musepi_tui.cli.sessions.gc import collect as run
+        case "export":
+            from musepi_tui.cli.sessions.export import export as run
+        case "delete":
+            from musepi_tui.cli.sessions.delete import delete as run
         case _:
             from musepi_tui.cli.sessions.rows import show_list as run
     return run
@@ -67,6 +78,10 @@ def _parser() -> argparse.ArgumentParser:
         if name == "transcript":
             command.add_argument("--collapse", action="store_true", help="hide what was compacted")
     _add_list(commands.add_parser("list", help="stored sessions, newest first"))
+    _add_import(commands.add_parser("import", help="sessions of other programs as new ones of musepi"))
+    _add_gc(commands.add_parser("gc", help="delete blobs that no session mentions"))
+    _add_export(commands.add_parser("export", help="a session as .html, .md, .txt or .jsonl"))
+    _add_delete(commands.add_parser("delete", help="a session into the trash"))
     return parser
 
 
@@ -74,3 +89,38 @@ def _add_list(command: argparse.ArgumentParser) -> None:
     command.add_argument("--all", action="store_true", help="of all folders, not only this one")
     command.add_argument("--session-dir", type=Path, metavar="DIR", help="folder that holds the sessions")
     command.add_argument("--json", action="store_true", help="for scripts")
+
+
+def _add_import(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "files", nargs="*", type=Path, metavar="FILE", help="session file of another program"
+    )
+    command.add_argument(
+        "--from", dest="tool", choices=IMPORT_TOOLS, help="all sessions this program has of this folder"
+    )
+    command.add_argument("--all", action="store_true", help="with --from: of all folders")
+    command.add_argument(
+        "--salvage", action="store_true", help="take what is readable of a file that has lost its header"
+    )
+    command.add_argument("--session-dir", type=Path, metavar="DIR", help="folder that holds the sessions")
+    command.add_argument("--json", action="store_true", help="for scripts")
+
+
+def _add_gc(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--dry-run", action="store_true", help="only tell what would be deleted")
+    command.add_argument("--session-dir", type=Path, metavar="DIR", help="folder that holds the sessions")
+
+
+def _add_export(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", type=Path, metavar="FILE", help="session file")
+    command.add_argument("out", type=Path, metavar="OUT", help="what to write: .html, .md, .txt or .jsonl")
+    command.add_argument("--force", action="store_true", help="replace OUT when it exists")
+    command.add_argument("--raw", action="store_true", help="do not mask keys and passwords")
+    command.add_argument("--inline", action="store_true", help="in .jsonl: put blobs where they are named")
+    command.add_argument("--leaf", metavar="ID", help="entry to end at instead of the last one")
+
+
+def _add_delete(command: argparse.ArgumentParser) -> None:
+    command.add_argument("id", metavar="ID", help="start of the id, title, or path of the session")
+    command.add_argument("--permanently", action="store_true", help="delete for good, without the trash")
+    command.add_argument("--session-dir", type=Path, metavar="DIR", help="folder that holds the sessions")

@@ -1,40 +1,72 @@
-"""``musepi sessions list``: stored sessions."""
+"""``musepi sessions list``: stored sessions, those of other tools included."""
 
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from musepi_tui.cli.tables import print_json, print_line, print_table
-from musepi_tui.storage.listing import SessionInfo, list_sessions
+from musepi_tui.base.text import plural
+from musepi_tui.cli.tables import print_error, print_json, print_line, print_table
+from musepi_tui.storage.listing import Batch, DamagedFile, SessionInfo, list_sessions
 from musepi_tui.storage.paths import Paths, find_paths, session_dir_override
 
-ID_CHARS = 8
+SHOWN_DAMAGED = 10
+"""Files that are no sessions and are named; a folder full of them must not push the list off the screen."""
 
 
 def show_list(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Prints the sessions of this folder, or of all, newest first."""
+    """Prints the sessions of this folder, or of all, newest first. What cannot be read is told on stderr."""
     paths = find_paths(environ)
-    override = arguments.session_dir or session_dir_override(environ, _session_dir_setting(paths))
-    rows = list_sessions(paths, None if arguments.all else Path.cwd(), override=override)
+    folder, foreign = _session_settings(paths)
+    override = arguments.session_dir or session_dir_override(environ, folder)
+    damaged: list[DamagedFile] = []
+
+    def take(batch: Batch) -> None:
+        damaged.extend(batch.damaged)
+        for notice in batch.notices:
+            print_error(notice)
+
+    rows = list_sessions(
+        paths,
+        None if arguments.all else Path.cwd(),
+        override=override,
+        foreign=foreign and arguments.session_dir is None,
+        progress=take,
+    )
     if arguments.json:
         print_json([_row_json(row) for row in rows])
     elif not rows:
         print_line("No sessions here." if not arguments.all else "No sessions.")
     else:
-        table = [("id", "modified", "messages", "title")]
-        table += [(row.id, row.modified[:16].replace("T", " "), _count(row), row.title) for row in rows]
-        print_table(table)
+        print_table(_table(rows, with_folder=arguments.all))
+    _tell_damaged(damaged)
     return 0
 
 
-def _session_dir_setting(paths: Paths) -> str | None:
+def _session_settings(paths: Paths) -> tuple[str | None, bool]:
+    """The settings of a listing: the folder of the sessions, and whether other tools are listed."""
     if not (paths.config / "settings.json").exists():
-        return None
+        return None, True
     from musepi_tui.settings.load import (
         load_settings,  # deferred: loads pydantic, which costs half of the start
     )
 
-    return load_settings(paths.config, None).values.session.dir
+    session = load_settings(paths.config, None).values.session
+    return session.dir, session.foreign_roots
+
+
+def _table(rows: tuple[SessionInfo, ...], *, with_folder: bool) -> list[tuple[str, ...]]:
+    table: list[tuple[str, ...]] = [("id", "modified", "messages", "tool", "folder", "title")]
+    for row in rows:
+        modified = row.modified[:16].replace("T", " ")
+        table.append((row.id, modified, _count(row), row.tool, row.cwd, row.title))
+    return table if with_folder else [(*cells[:4], cells[5]) for cells in table]
+
+
+def _tell_damaged(damaged: list[DamagedFile]) -> None:
+    for file in damaged[:SHOWN_DAMAGED]:
+        print_error(f"{file.path}: not listed: {file.reason}")
+    if len(damaged) > SHOWN_DAMAGED:
+        print_error(f"{plural(len(damaged) - SHOWN_DAMAGED, 'more file')} not listed.")
 
 
 def _row_json(row: SessionInfo) -> dict[str, object]:

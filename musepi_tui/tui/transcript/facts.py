@@ -1,25 +1,9 @@
 """Dividers, errors and notices: entries turned into the sentences a person reads."""
 
-import re
-
-from musepi_tui.base.text import duration, group_digits
 from musepi_tui.session.entries import BranchSummaryEntry, CompactionEntry, StateEntry
-from musepi_tui.session.messages import AssistantMessage, Content, ImageBlock, blocks_of, text_of
+from musepi_tui.session.messages import AssistantMessage, Content, ImageBlock, blocks_of
+from musepi_tui.session.passes import NO_SUMMARY, handoff_text, pass_facts, split_files, token_line
 from musepi_tui.tui.transcript.blocks import DividerBlock, ErrorBlock, NoticeBlock
-
-_REASONS = {
-    "manual": "manual",
-    "threshold": "threshold",
-    "overflow": "overflow",
-    "incomplete": "incomplete",
-    "idle": "idle",
-    "provider_switch": "provider switch",
-    "provider-switch": "provider switch",
-}
-
-_FILES = re.compile(r"<files>\n(.*?)\n?</files>\s*", re.DOTALL)
-
-_HANDOFF_OPEN, _HANDOFF_CLOSE = "<handoff-context>", "</handoff-context>"
 
 
 def compaction_divider(entry: CompactionEntry, warning: str | None = None) -> DividerBlock:
@@ -28,10 +12,10 @@ def compaction_divider(entry: CompactionEntry, warning: str | None = None) -> Di
     return DividerBlock(
         symbol="camera",
         label="compacted",
-        heading=_token_line(entry.tokens_before, entry.tokens_after),
-        facts=_pass_facts(entry),
+        heading=token_line(entry.tokens_before, entry.tokens_after),
+        facts=pass_facts(entry),
         warning=warning or entry.warning,
-        body=summary or "No summary text: the provider keeps this window",
+        body=summary or NO_SUMMARY,
         files=files,
     )
 
@@ -44,26 +28,7 @@ def branch_divider(entry: BranchSummaryEntry) -> DividerBlock:
 
 def handoff_divider(content: Content) -> DividerBlock:
     """The divider of a handoff document, shown without its wrapper."""
-    text = text_of(content).strip()
-    text = text.removeprefix(_HANDOFF_OPEN).removesuffix(_HANDOFF_CLOSE).strip()
-    return DividerBlock("handoff", "handed off", "Handoff", text or "(empty handoff)")
-
-
-def split_files(summary: str) -> tuple[str, tuple[str, ...]]:
-    """A summary without its folded file block (compaction 7.2), and that block as indented lines."""
-    match = _FILES.search(summary)
-    if match is None:
-        return summary.strip(), ()
-    lines: list[str] = []
-    depth = 0
-    for line in match[1].split("\n"):
-        header = line.lstrip("#")
-        if header != line:
-            depth = len(line) - len(header)
-            lines.append("  " * (depth - 1) + header.strip())
-        elif line.strip():
-            lines.append("  " * depth + line.strip())
-    return (summary[: match.start()] + summary[match.end() :]).strip(), tuple(lines)
+    return DividerBlock("handoff", "handed off", "Handoff", handoff_text(content))
 
 
 def error_block(message: AssistantMessage) -> ErrorBlock:
@@ -109,28 +74,6 @@ def _caption(image: ImageBlock, number: int) -> str:
     if not image.data.startswith("blob:"):
         parts.append(f"{max(1, len(image.data) * 3 // 4 // 1024)}KB")
     return f"[{' · '.join(parts)}]"
-
-
-def _token_line(before: int, after: int | None) -> str:
-    if not before:
-        return ""
-    if after is None:
-        return f"{group_digits(before)} tokens before"
-    return f"{group_digits(before)} → {group_digits(after)} tokens"
-
-
-def _pass_facts(entry: CompactionEntry) -> tuple[str, ...]:
-    facts: list[str] = []
-    if entry.mid_turn:
-        facts.append("mid-turn")
-    elif entry.reason:
-        facts.append(_REASONS.get(entry.reason, entry.reason))
-    facts += [text for text in (entry.method, entry.model) if text]
-    if entry.duration_ms is not None:
-        facts.append(duration(entry.duration_ms / 1000))
-    if entry.usage is not None and entry.usage.cost is not None and entry.usage.cost.total:
-        facts.append(f"${entry.usage.cost.total:.4f}")
-    return tuple(facts)
 
 
 def _remedy(status: int | None, raw: str) -> str | None:

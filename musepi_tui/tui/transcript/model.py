@@ -34,7 +34,7 @@ from musepi_tui.tui.transcript.blocks import HeaderBlock, Item, NoticeBlock, Thi
 from musepi_tui.tui.transcript.builder import ItemBuilder
 from musepi_tui.tui.transcript.live import LiveAnswer, LiveCalls
 from musepi_tui.tui.transcript.path import SlotPath, is_compaction_warning
-from musepi_tui.tui.transcript.slots import Changes, LocalSlot, estimate_rows, head_of
+from musepi_tui.tui.transcript.slots import Changes, LocalSlot, head_of
 
 _KEPT_LIVE_NAMES = 64
 """Finished answers whose live id is remembered: a drawing made while it streamed is found by it."""
@@ -97,7 +97,7 @@ class TranscriptModel:
 
     def estimates(self, width_cells: int, start: int = 0, stop: int | None = None) -> list[int]:
         """Rows the slots from ``start`` to ``stop`` will take, guessed without reading anything."""
-        return estimate_rows(self._path.between(start, stop), width_cells)
+        return self._path.estimates(width_cells, start, stop)
 
     def take_changes(self) -> Changes:
         """What happened since the last call."""
@@ -167,7 +167,7 @@ class TranscriptModel:
         if view.phase is Phase.LOADING:
             heads = [view.tree.heads.get(entry.id) or head_of(entry) for entry in view.tail]
         else:
-            heads = list(view.tree.path())
+            heads = view.tree.path()
         self._path.replace_all(heads, [slot for slot in kept if not isinstance(slot.content, LiveAnswer)])
         self._changes = Changes(reset=True)
 

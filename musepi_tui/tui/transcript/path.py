@@ -4,7 +4,7 @@ Joins look at neighbours only, so that a session of any length opens without rea
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from musepi_tui.base.errors import SessionError
@@ -19,6 +19,7 @@ from musepi_tui.session.messages import (
     tool_calls_of,
 )
 from musepi_tui.tui.transcript.live import LiveAnswer
+from musepi_tui.tui.transcript.slot_list import SlotList
 from musepi_tui.tui.transcript.slots import LocalSlot, Slot, head_of, message_role
 
 _KEPT_BODIES = 600
@@ -37,7 +38,7 @@ class SlotPath:
 
     def __init__(self, read: Callable[[str], Entry]) -> None:
         self._read = read
-        self._slots: list[Slot] = []
+        self._slots = SlotList()
         self._bodies: OrderedDict[str, Entry] = OrderedDict()
         self._edits: dict[str, ContextEditEntry] = {}
         self._edits_known_from = 0
@@ -48,32 +49,29 @@ class SlotPath:
     def __getitem__(self, index: int) -> Slot:
         return self._slots[index]
 
-    def between(self, start: int, stop: int | None) -> list[Slot]:
-        """The slots of a range."""
-        return self._slots[start:stop]
+    def estimates(self, width_cells: int, start: int, stop: int | None) -> list[int]:
+        """Rows the slots of a range will take, guessed."""
+        return self._slots.estimates(width_cells, start, stop)
 
-    def replace_all(self, heads: Iterable[EntryHead], locals_: Iterable[LocalSlot]) -> None:
+    def replace_all(self, heads: Sequence[EntryHead], locals_: Iterable[LocalSlot]) -> None:
         """Other entries; each local slot is put behind the entry it followed, or at the end."""
-        self._slots = list(heads)
+        self._slots = SlotList(heads)
         self._edits.clear()
         for slot in locals_:
             self._slots.insert(self._place_of(slot), slot)
         self._edits_known_from = len(self._slots)
 
     def index_of(self, slot_id: str) -> int | None:
-        """The index of a slot, found from the end."""
-        for index in range(len(self._slots) - 1, -1, -1):
-            if self._slots[index].id == slot_id:
-                return index
-        return None
+        """The index of a slot."""
+        return self._slots.index_of(slot_id)
 
     def last_entry_id(self) -> str | None:
         """The newest entry."""
-        return next((slot.id for slot in reversed(self._slots) if isinstance(slot, EntryHead)), None)
+        return self._slots.last_entry_id()
 
     def local_slots(self) -> tuple[LocalSlot, ...]:
         """The slots no entry stands behind, in order."""
-        return tuple(slot for slot in self._slots if isinstance(slot, LocalSlot))
+        return self._slots.local_slots()
 
     def insert_first(self, slot: LocalSlot) -> None:
         """A slot of the screen only, at the top."""
@@ -216,11 +214,9 @@ class SlotPath:
 
     def late_warning(self, index: int) -> str | None:
         """The warning stored between the compaction in slot ``index`` and the next one."""
-        for known in range(index + 1, len(self._slots)):
+        for known in self._slots.places_of(("custom", "compaction"), index + 1, len(self._slots)):
             slot = self._slots[known]
-            if not isinstance(slot, EntryHead) or slot.type not in ("custom", "compaction"):
-                continue
-            if slot.type == "compaction":
+            if not isinstance(slot, EntryHead) or slot.type == "compaction":
                 return None
             entry = self.entry(slot.id)
             data = entry.fields.get("data") if isinstance(entry, StateEntry) else None
@@ -230,12 +226,11 @@ class SlotPath:
 
     def _learn_edits(self, index: int) -> None:
         """Reads the edits behind slot ``index`` that were not read yet; a newer edit of a target wins."""
-        for known in range(self._edits_known_from - 1, index, -1):
-            slot = self._slots[known]
-            if isinstance(slot, EntryHead) and slot.type == "context_edit":
-                edit = self.entry(slot.id)
-                if isinstance(edit, ContextEditEntry):
-                    self._edits.setdefault(edit.target_id, edit)
+        places = tuple(self._slots.places_of(("context_edit",), index + 1, self._edits_known_from))
+        for known in reversed(places):
+            edit = self.entry(self._slots[known].id)
+            if isinstance(edit, ContextEditEntry):
+                self._edits.setdefault(edit.target_id, edit)
         self._edits_known_from = min(self._edits_known_from, index + 1)
 
     def _message(self, head: EntryHead) -> Message | None:
@@ -246,7 +241,8 @@ class SlotPath:
 
     def _place_of(self, slot: LocalSlot) -> int:
         if slot.after is None:
-            return sum(1 for known in self._slots[:8] if isinstance(known, LocalSlot) and known.after is None)
+            first = (self._slots[index] for index in range(min(8, len(self._slots))))
+            return sum(1 for known in first if isinstance(known, LocalSlot) and known.after is None)
         place = self.index_of(slot.after)
         if place is None:
             return len(self._slots)

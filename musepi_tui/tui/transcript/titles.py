@@ -3,23 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, cast, get_args
 
+from musepi_tui.session.calls import command_title, main_argument
 from musepi_tui.tools.types import ToolView, ViewKind
-
-_MAIN_ARGUMENTS = (
-    "path",
-    "file_path",
-    "filePath",
-    "command",
-    "cmd",
-    "pattern",
-    "query",
-    "url",
-    "name",
-    "description",
-    "prompt",
-    "task",
-)
-"""Argument names that say most about a call, best first."""
 
 _KINDS = frozenset(get_args(ViewKind))
 
@@ -63,21 +48,6 @@ def view_of_details(details: object) -> ToolView | None:
         _optional(fields, "language"),
         _optional(fields, "note"),
     )
-
-
-def command_title(command: str) -> str:
-    """``$ first line``, with the number of further lines behind it."""
-    first, *others = command.strip("\n").split("\n")
-    return f"$ {first}" + (f"  +{len(others)} lines" if others else "")
-
-
-def main_argument(arguments: Mapping[str, Any]) -> str:
-    """One line for the argument that says most, empty without arguments."""
-    for name in (*_MAIN_ARGUMENTS, *arguments):
-        value = arguments.get(name)
-        if isinstance(value, str | int | float) and str(value).strip():
-            return " ".join(str(value).split())
-    return ""
 
 
 def language_of(path: str) -> str | None:

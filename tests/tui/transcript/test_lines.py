@@ -5,6 +5,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
+from musepi_tui.base.safe_text import display_safe
 from musepi_tui.tui.transcript.lines import BOLD, Row, hanging, to_rows, with_margin, wrap
 from musepi_tui.tui.transcript.selection import join_rows
 
@@ -38,6 +39,7 @@ def test_text_is_wrapped(text, width, lines):
 
 @given(st.text(alphabet="ab é日本👩‍👦\n ", max_size=80), st.integers(2, 30))
 def test_wrapped_lines_fit_and_join_to_the_text(text, width):
+    text = display_safe(text)  # as all text that is drawn: no joiner outside a glyph
     lines = wrap([(text[:7], PLAIN), (text[7:], BOLD)], width)
     for line in lines:
         assert line.cells == cell_len("".join(part for part, _ in line.spans)) <= width

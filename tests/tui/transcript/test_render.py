@@ -140,7 +140,7 @@ def test_written_file_shows_its_first_lines():
 @pytest.mark.parametrize(
     ("tool", "arguments", "title"),
     [
-        ("bash", {"command": "make test\nmake lint"}, "$ make test  +1 lines"),
+        ("bash", {"command": "make test\nmake lint"}, "$ make test  +1 line"),
         ("read", {"path": "a.py", "offset": 10, "limit": 5}, "read a.py:10-14"),
         ("grep", {"pattern": "x+", "path": "src"}, "grep /x+/ in src"),
         ("find", {"pattern": "*.py"}, "find *.py"),

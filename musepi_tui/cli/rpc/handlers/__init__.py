@@ -2,12 +2,13 @@
 
 import difflib
 
-from musepi_tui.cli.rpc.handlers import maintenance, model, session, turn
+from musepi_tui.cli.rpc.handlers import files, maintenance, model, session, turn
 from musepi_tui.cli.rpc.protocol import Handler, RpcError
 
 _HANDLERS: dict[str, Handler] = {
     **turn.HANDLERS,
     **session.HANDLERS,
+    **files.HANDLERS,
     **maintenance.HANDLERS,
     **model.HANDLERS,
 }

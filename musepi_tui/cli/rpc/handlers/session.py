@@ -1,6 +1,14 @@
 """RPC commands that read or change the session: state, messages, entries, tree, another session."""
 
-from musepi_tui.cli.rpc.protocol import Answer, Arguments, Handler, Pending, RpcHost, done, text_argument
+from musepi_tui.cli.rpc.protocol import (
+    Answer,
+    Arguments,
+    Handler,
+    Pending,
+    RpcHost,
+    settled_data,
+    text_argument,
+)
 from musepi_tui.cli.sessions.shapes import context_message_json, tree_json
 from musepi_tui.runtime.events import SessionView
 from musepi_tui.runtime.intents import NewSession, OpenSession
@@ -29,7 +37,7 @@ def _get_state(host: RpcHost, _: Arguments) -> Answer:
 
 
 def _count_messages(view: SessionView) -> int:
-    return sum(head.type in ("message", "custom_message") for head in view.tree.path())
+    return len(view.tree.path().of_types(("message", "custom_message")))
 
 
 def _get_messages(host: RpcHost, _: Arguments) -> Answer:
@@ -59,11 +67,11 @@ def _get_last_assistant_text(host: RpcHost, _: Arguments) -> Answer:
 
 
 def _new_session(_: RpcHost, __: Arguments) -> Answer:
-    return Pending(NewSession(), done)
+    return Pending(NewSession(), settled_data)
 
 
 def _switch_session(_: RpcHost, arguments: Arguments) -> Answer:
-    return Pending(OpenSession(text_argument(arguments, "sessionPath")), done)
+    return Pending(OpenSession(text_argument(arguments, "sessionPath")), settled_data)
 
 
 HANDLERS: dict[str, Handler] = {

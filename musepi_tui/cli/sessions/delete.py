@@ -1,0 +1,28 @@
+"""``musepi sessions delete``: a session into the trash."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from musepi_tui.cli.sessions.places import find_places
+from musepi_tui.cli.tables import print_error, print_line
+from musepi_tui.storage.listing import find_session
+from musepi_tui.storage.trash import MOVED, REMOVED, delete_session
+
+
+def delete(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Deletes one session; 1 when no trash takes it, which leaves it where it is. Raises ``SessionError``."""
+    paths, override = find_places(environ, arguments.session_dir)
+    # By id only our own: a session of another tool has to be named by its path.
+    found = find_session(paths, Path.cwd(), arguments.id, override=override, foreign=False)
+    outcome = delete_session(found.path, paths, environ=environ, permanently=arguments.permanently)
+    if not outcome.done:
+        remedy = (
+            "Check who may write there." if arguments.permanently else "--permanently deletes it for good."
+        )
+        print_error(f"{found.path} was not deleted: {outcome.reason}. {remedy}")
+        return 1
+    for path in outcome.left:
+        print_error(f"{path} belonged to the session and could not be deleted with it.")
+    print_line(REMOVED if arguments.permanently else MOVED)
+    return 0

@@ -1,0 +1,221 @@
+"""The session that is open, and how another one takes its place."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from musepi_tui.base.errors import MusepiError
+from musepi_tui.runtime.bus import EventBus
+from musepi_tui.runtime.events import Meter, Notice, Phase, PhaseChanged, Reason, SessionReady, SessionView
+from musepi_tui.runtime.opening import Opened
+from musepi_tui.runtime.options import RuntimeOptions
+from musepi_tui.runtime.settling import LOAD_FAILED, STILL_LOADING, STOPPED_UNEXPECTEDLY, Settle
+from musepi_tui.runtime.tasks import CancelStack, Children
+from musepi_tui.session.entries import Entry, EntryHead
+from musepi_tui.session.tree import SessionTree
+
+if TYPE_CHECKING:
+    # The first screen needs none of these; they are imported in a thread while it is shown.
+    from musepi_tui.runtime.assembly import Shared
+    from musepi_tui.runtime.desk import Desk
+    from musepi_tui.runtime.switching import Prepare, Prepared
+
+
+class Stage:
+    """Holds the open session and its parts. ``changed`` is called whenever it can be worked with again.
+
+    ``failure`` says why there is no session to work with; ``rescue`` where entries went that could not be
+    written to the session they belong to.
+    """
+
+    def __init__(self, options: RuntimeOptions, opened: Opened, bus: EventBus, children: Children) -> None:
+        self.phase = Phase.LOADING
+        self.opened = opened
+        self.desk: Desk | None = None
+        self.failure: str | None = None
+        self.rescue: Path | None = None
+        self.changed: Callable[[], None] = _nothing
+        self._options = options
+        self._bus = bus
+        self._children = children
+        self._cancels = CancelStack()
+        self._shared: Shared | None = None
+
+    @property
+    def cwd(self) -> Path:
+        """The working folder of the open session."""
+        return self._options.cwd if self.desk is None else self.desk.workplace.cwd
+
+    def set_phase(self, phase: Phase) -> None:
+        """What is going on from now on; nothing comes after closing."""
+        if phase is not self.phase and self.phase is not Phase.CLOSING:
+            self.phase = phase
+            self._bus.emit(PhaseChanged(phase))
+
+    def view(self, steering: tuple[str, ...]) -> SessionView:
+        """The session as it is now; ``steering`` waits until it is loaded."""
+        if self.desk is not None:
+            return self.desk.view(self.phase)
+        opened, options = self.opened, self._options
+        return SessionView(
+            header=opened.header,
+            file=opened.path,
+            tree=SessionTree.from_heads([_head(entry) for entry in opened.tail]),
+            phase=self.phase,
+            meter=Meter(),
+            model=None,
+            thinking_level="off",
+            mode=options.mode or options.settings.values.permissions.mode,
+            tail=opened.tail,
+            tail_is_whole=opened.tail_is_whole,
+            steering=steering,
+            issues=opened.issues,
+            read_only=opened.read_only is not None,
+            read_only_cause=opened.read_only.cause if opened.read_only else None,
+            can_wait=opened.read_only is not None and opened.read_only.can_wait,
+        )
+
+    async def start(self) -> None:
+        """Loads the session chosen at opening; without it intents are answered with the reason."""
+        try:
+            shared = await self._share()
+            self._shared = shared
+            desk = await self._build(self.opened, shared)
+        except MusepiError as error:
+            self.fail(str(error))
+            return
+        except Exception:
+            # A bug; the task guard logs it. Whoever waits for the session must still hear that there is none.
+            self.fail(LOAD_FAILED)
+            raise
+        self._enter(desk, self.opened, "start")
+        for problem in self._options.settings.problems:
+            self._bus.emit(Notice("warning", f"{problem.path}: {problem.message}", "settings"))
+        for problem in shared.registry.problems:
+            self._bus.emit(Notice("warning", problem, "models"))
+        if self._options.name is not None and desk.read_only is None:
+            desk.set_name(self._options.name)
+        self.changed()
+
+    def fail(self, text: str) -> None:
+        """There is no session to work with."""
+        self.failure = text
+        self.set_phase(Phase.IDLE)
+        self._bus.emit(Notice("error", text, "session"))
+        self.changed()
+
+    async def switch(self, prepare: "Prepare", settle: Settle) -> bool:
+        """Another session takes the place of this one, which is stored and given back; whether it did.
+
+        Whatever fails, this one stays as it is.
+        """
+        if self._shared is None:
+            settle(STILL_LOADING)
+            return False
+        old, desk = self.desk, None
+        self.set_phase(Phase.LOADING)
+        try:
+            prepared = await asyncio.to_thread(prepare)
+            desk = await self._build(prepared.opened, self._shared)
+        except MusepiError as error:
+            settle(str(error))
+        else:
+            if old is not None:
+                self.rescue = await old.close() or self.rescue
+            self._take_over(desk, prepared)
+            settle(None, prepared.data)
+        finally:
+            settle(STOPPED_UNEXPECTEDLY)
+            self.set_phase(Phase.IDLE)
+            self.changed()
+        return desk is not None
+
+    async def switch_file(self, prepare: "Prepare", restore: "Prepare", settle: Settle) -> None:
+        """As ``switch``, for a change of this session's own file, which is given back first.
+
+        When ``prepare`` fails the session is opened again with ``restore``.
+        """
+        if self.desk is None:
+            settle(self.failure)
+            return
+        self.set_phase(Phase.LOADING)
+        self.rescue = await self.desk.close() or self.rescue
+        reopened: list[str] = []
+
+        def attempt() -> "Prepared":
+            try:
+                return prepare()
+            except MusepiError as error:
+                reopened.append(str(error))
+                return restore()
+
+        def settled(error: str | None, data: Mapping[str, Any] | None = None) -> None:
+            settle(error or (reopened[0] if reopened else None), data)
+
+        if not await self.switch(attempt, settled):
+            self.desk = None
+            self.fail(reopened[0] if reopened else LOAD_FAILED)
+
+    def show_again(self) -> None:
+        """Tells the open session anew, for who asked for it although it is open."""
+        if self.desk is not None:
+            self._bus.emit(SessionReady(self.view(()), "resume"))
+
+    async def close(self) -> None:
+        """Stores what is there and gives the file back."""
+        if self.desk is not None:
+            self.rescue = await self.desk.close() or self.rescue
+            await self.desk.leave()
+
+    async def _share(self) -> "Shared":
+        """What outlives a session. Most of the program is imported here, in a thread."""
+        for name in ("assembly", "exchange"):
+            await asyncio.to_thread(import_module, f"musepi_tui.runtime.{name}")
+        from musepi_tui.runtime.assembly import Shared, load_registry  # deferred: see TYPE_CHECKING above
+
+        registry = await load_registry(self._options)
+        return Shared(self._options, registry, self._bus, self._children, self._cancels, self.set_phase)
+
+    async def _build(self, opened: Opened, shared: "Shared") -> "Desk":
+        from musepi_tui.runtime.assembly import build_desk  # deferred: see TYPE_CHECKING above
+        from musepi_tui.runtime.sessions import load_wholly
+
+        stored = await asyncio.to_thread(load_wholly, opened, self._options)
+        try:
+            desk = build_desk(shared, stored, self.desk)
+            meter = desk.services.meter
+            await asyncio.to_thread(meter.measure)  # counts every message once, away from the screen
+            meter.refresh()
+        except BaseException:
+            stored.file.close()
+            stored.loaded.bodies.close()
+            raise
+        return desk
+
+    def _take_over(self, desk: "Desk", prepared: "Prepared") -> None:
+        self._enter(desk, prepared.opened, prepared.reason)
+        for notice in prepared.notices:
+            self._bus.emit(notice)
+
+    def _enter(self, desk: "Desk", opened: Opened, reason: Reason) -> None:
+        self.opened = opened
+        self.desk = desk
+        self.failure = None
+        self.set_phase(Phase.IDLE)
+        self._bus.emit(SessionReady(self.view(()), reason))
+        for notice in desk.notices:
+            self._bus.emit(notice)
+        self._children.start("preparation", desk.prepare())
+        if self._options.remember is not None and opened.path is not None and desk.read_only is None:
+            work = asyncio.to_thread(self._options.remember, opened.path)
+            self._children.start("breadcrumb", work)
+
+
+def _head(entry: Entry) -> EntryHead:
+    return EntryHead(entry.id, entry.parent_id, entry.type, entry.timestamp)
+
+
+def _nothing() -> None:
+    return None

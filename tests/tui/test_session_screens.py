@@ -1,0 +1,108 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from musepi_tui.runtime.intents import OpenSession
+from musepi_tui.session.messages import Usage
+from musepi_tui.storage.listing import SessionInfo
+from musepi_tui.tui.screens.session import session_items
+from tests.support.builders import a, path, state, u
+from tests.support.screens import on_stage
+from tests.support.transcripts import session_view
+
+TIME = "2025-06-15T14:00:00.000Z"
+
+
+def facts(view, width_cells: int = 80) -> dict[str, str]:
+    found: dict[str, str] = {}
+    label = ""
+    for item in session_items(view, width_cells):
+        label = item.label.strip() or label
+        found[label] = found.get(label, "") + item.detail
+    return found
+
+
+def test_facts_of_a_session():
+    view = session_view(path(state("model_change"), u("hi"), a("hello"), u("more")))
+    view = replace(
+        view, name="Parser", meter=replace(view.meter, totals=Usage(input=1234, output=5), cost=0.25)
+    )
+    shown = facts(view)
+    assert shown["file"] == "/sessions/session.jsonl"
+    assert (shown["name"], shown["folder"], shown["branches"]) == ("Parser", "/project", "1 leaf")
+    assert (shown["message"], shown["model_change"]) == ("3", "1")
+    assert (shown["input"], shown["output"], shown["cost"]) == ("1,234 tokens", "5 tokens", "$0.250")
+    assert "cache read" not in shown
+
+
+def test_a_long_path_is_shown_whole():
+    file = Path("/a" + "/very-long-folder-name" * 8 + "/s.jsonl")
+    items = session_items(replace(session_view(()), file=file), 60)
+    assert facts(replace(session_view(()), file=file), 60)["file"] == str(file)
+    assert all(len(item.label) + len(item.detail) <= 58 for item in items)
+
+
+def test_a_session_in_memory_and_one_that_is_not_written_say_so():
+    shown = facts(replace(session_view(()), file=None, unsaved=2, read_only_cause="it is old"))
+    assert shown["file"] == "in memory only"
+    assert (shown["not written"], shown["read-only"]) == ("2 entries", "it is old")
+
+
+async def test_session_command_shows_the_facts(tmp_path):
+    async with on_stage(tmp_path, *path(u("hi")), size=(80, 30)) as stage:
+        await stage.paste("/session")
+        await stage.press("enter")
+        await stage.shows("0198c0de-0000-7000-8000-000000000000")
+        await stage.press("escape")
+
+
+# -- a session of another folder
+
+
+def info(cwd: str) -> SessionInfo:
+    return SessionInfo(
+        Path("/s/1.jsonl"), "id1", cwd, "Fix the parser", TIME, TIME, 1, 1, "musepi", "complete"
+    )
+
+
+@pytest.mark.parametrize(
+    ("exists", "keys", "sent"),
+    [
+        (True, (), [OpenSession("/s/1.jsonl", "there")]),
+        (True, ("down",), [OpenSession("/s/1.jsonl", "fork")]),
+        (True, ("down", "down"), []),
+        (False, (), [OpenSession("/s/1.jsonl", "move")]),
+        (False, ("down",), [OpenSession("/s/1.jsonl", "fork")]),
+    ],
+)
+async def test_a_session_of_another_folder_is_asked_about(exists, keys, sent, tmp_path):
+    there = tmp_path / "there"
+    if exists:
+        there.mkdir()
+
+    def with_session(runtime):
+        runtime.sessions = [info(str(there))]
+
+    async with on_stage(tmp_path, prepare=with_session, size=(160, 24)) as stage:
+        await stage.paste("/resume")
+        await stage.press("enter")
+        await stage.shows("Fix the parser")
+        await stage.press("enter")
+        await stage.shows("Open here")
+        assert (f"This session belongs to {there}" in stage.text) is exists
+        await stage.press(*keys, "enter")
+        assert stage.sent == sent
+
+
+@pytest.mark.parametrize("cwd", ["/home/ada/parser", ""])
+async def test_a_session_of_this_folder_opens_at_once(cwd, tmp_path):
+    def with_session(runtime):
+        runtime.sessions = [info(cwd)]
+
+    async with on_stage(tmp_path, prepare=with_session) as stage:
+        await stage.paste("/resume")
+        await stage.press("enter")
+        await stage.shows("Fix the parser")
+        await stage.press("enter")
+        assert stage.sent == [OpenSession("/s/1.jsonl")]
