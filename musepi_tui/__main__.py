@@ -18,7 +18,11 @@ def main() -> None:
 
 def _forget_working_folder() -> None:
     """Stops ``python -m`` from importing the user's own ``json.py`` or ``textual/`` instead of ours."""
-    if sys.path and sys.path[0] in ("", os.getcwd()):  # noqa: PTH109 - pathlib is not loaded yet
+    try:
+        names = ("", os.getcwd())  # noqa: PTH109 - pathlib is not loaded yet
+    except OSError:  # it is gone
+        names = ("",)
+    if sys.path and sys.path[0] in names:
         del sys.path[0]
 
 

@@ -7,7 +7,7 @@
     ├── UsageError             an unusable command-line argument (exit 2)
     ├── SessionError
     │   ├── NotASessionFileError · SessionCorruptError · SessionBusyError · SessionChangedOnDiskError
-    │   └── EntryNotFoundError
+    │   └── SessionUnwritableError · EntryNotFoundError
     ├── ProviderError          has kind: ErrorKind, status, retry_after_s
     ├── ToolError              shown to the model as an error result
     ├── MaintenanceError
@@ -70,6 +70,16 @@ class SessionBusyError(SessionError):
 
 class SessionChangedOnDiskError(SessionError):
     """The file was replaced by somebody else."""
+
+
+class SessionUnwritableError(SessionError):
+    """The file can be read and not written, for a reason that lies in its folder; ``remedy`` is what to
+    do."""
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(f"{cause}; {remedy}")
+        self.cause = cause
+        self.remedy = remedy
 
 
 class EntryNotFoundError(SessionError):

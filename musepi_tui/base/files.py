@@ -10,6 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+PRIVATE_FOLDER = 0o700
+
+KEPT_NAME_BYTES = 180
+"""So much of a name goes into that of its temporary file: most file systems stop at 255 bytes."""
+
 _SHARING_RETRIES = 5
 _SHARING_DELAY_S = 0.2
 
@@ -34,7 +39,7 @@ def replacing(path: Path, *, mode: int | None = None, only_new: bool = False) ->
     """
     old = _status(path)
     final_mode = mode if mode is not None or old is None else stat.S_IMODE(old.st_mode)
-    temporary = path.with_name(f".{path.name[:180]}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    temporary = temporary_beside(path)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(temporary, flags, 0o666 if final_mode is None else final_mode & 0o777)
     try:
@@ -44,7 +49,7 @@ def replacing(path: Path, *, mode: int | None = None, only_new: bool = False) ->
             _copy_identity(path, old, file.fileno(), final_mode)
             os.fsync(file.fileno())
         if only_new:
-            _put_in_place(temporary, path)
+            put_in_place(temporary, path)
         else:
             _replace(temporary, path)
     except BaseException:
@@ -52,6 +57,19 @@ def replacing(path: Path, *, mode: int | None = None, only_new: bool = False) ->
             temporary.unlink()
         raise
     sync_folder(path.parent)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Creates the folder and its missing parents, readable by the owner only. Raises ``OSError``."""
+    missing = [folder, *folder.parents]
+    for path in reversed([path for path in missing if not path.exists()]):
+        path.mkdir(PRIVATE_FOLDER, exist_ok=True)
+
+
+def temporary_beside(path: Path) -> Path:
+    """A name in the same folder for what is to take the place of ``path``: ``.<name>.<pid>.<random>.tmp``."""
+    kept = os.fsdecode(os.fsencode(path.name)[:KEPT_NAME_BYTES])
+    return path.with_name(f".{kept}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
 
 
 def read_regular(path: Path, limit_bytes: int) -> bytes:
@@ -68,19 +86,28 @@ def read_regular(path: Path, limit_bytes: int) -> bytes:
 
 
 def open_regular(path: Path) -> int:
-    """A descriptor for reading a regular file; never waits for a pipe, never reads a device without end.
+    """A descriptor for reading a regular file; never waits for a pipe, never opens a device.
 
-    Raises ``OSError``, ``EINVAL`` for what is no regular file.
+    Raises ``OSError``, ``EINVAL`` for what is no regular file and for a name that no file can have.
     """
+    if "\0" in os.fspath(path):
+        raise OSError(errno.EINVAL, "a file name cannot hold a NUL character", str(path))
+    refuse_irregular(path.stat(), path)  # opening some devices does something already
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return descriptor
-    os.close(descriptor)
-    code, reason = (
-        (errno.EISDIR, "Is a directory") if stat.S_ISDIR(mode) else (errno.EINVAL, "not a regular file")
-    )
-    raise OSError(code, reason, str(path))
+    try:
+        refuse_irregular(os.fstat(descriptor), path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def refuse_irregular(status: os.stat_result, path: Path) -> None:
+    """Raises ``OSError`` when ``status``, that of ``path``, is of a folder, a pipe, a socket or a device."""
+    if stat.S_ISDIR(status.st_mode):
+        raise OSError(errno.EISDIR, "Is a directory", str(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -125,9 +152,12 @@ def _replace(temporary: Path, path: Path) -> None:
     temporary.replace(path)
 
 
-def _put_in_place(temporary: Path, path: Path) -> None:
-    """Gives a new file its name. A link fails where a rename would replace what is there; file systems
-    without links have to do with looking first."""
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Gives a new file its name. Raises ``FileExistsError`` when that is taken, ``OSError``.
+
+    A link fails where a rename would replace what is there; file systems without links have to do with
+    looking first.
+    """
     try:
         os.link(temporary, path, follow_symlinks=False)
     except FileExistsError:

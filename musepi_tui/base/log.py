@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from musepi_tui.base.files import make_private_folder
+
 LOGGER_NAME = "musepi"
 
 MAX_LOG_BYTES = 5_000_000
@@ -58,7 +60,7 @@ def configure(
 
 def _open_handler(path: Path) -> logging.Handler:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(path.parent)
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_size > MAX_LOG_BYTES:
                 path.replace(path.with_suffix(".old.log"))

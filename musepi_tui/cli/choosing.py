@@ -13,7 +13,7 @@ from musepi_tui.base.safe_text import display_safe
 from musepi_tui.cli.options import PICK, Options
 from musepi_tui.runtime.options import SessionChoice
 from musepi_tui.settings.load import LoadedSettings
-from musepi_tui.storage.paths import Paths, same_folder, session_folder
+from musepi_tui.storage.paths import Paths, resolve_path, same_folder, session_folder
 
 if TYPE_CHECKING:
     from musepi_tui.storage.listing import SessionInfo
@@ -56,8 +56,8 @@ def choose_session(
     if options.no_session:
         return SessionChoice("memory")
     if options.session is not None:
-        path = options.session.resolve()
-        known = path.exists() and (path.is_dir() or path.stat().st_size > 0)
+        path = resolve_path(options.session)
+        known = path.exists() and (not path.is_file() or path.stat().st_size > 0)
         return SessionChoice("open" if known else "new", path)
     if options.fork is not None:
         return _forked(_find(options.fork, place), place)
@@ -142,10 +142,12 @@ def _forked(found: "SessionInfo", place: Place) -> SessionChoice:
 
 def _imported(path: Path, place: Place) -> SessionChoice:
     """A session of another tool becomes one of musepi; the other tool's file is only read."""
+    from musepi_tui.cli.sessions.import_ import tell_import
     from musepi_tui.storage.importers import import_session
 
     made = import_session(path, place.paths, override=place.session_dir, clock=SystemClock())
-    _tell(made.warnings)
+    _tell((f"{path} was copied into a new session, {made.path}; the original stays as it is",))
+    tell_import(path, made)
     return SessionChoice("open", made.path)
 
 

@@ -3,14 +3,16 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, TypeVar
 
-from musepi_tui.base.text import plural
 from musepi_tui.cli.tables import print_error
 from musepi_tui.runtime.events import AgentSettled, Event, IntentSettled, Notice, SessionReady
 from musepi_tui.runtime.intents import Compact, Intent, SubmitPrompt
+from musepi_tui.runtime.options import RuntimeOptions
 from musepi_tui.runtime.session import SessionRuntime
+
+T = TypeVar("T")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -43,6 +45,23 @@ def _on_signal(number: int, received: list[int], task: "asyncio.Task[Any] | None
         os._exit(128 + number)
     received.append(number)
     task.cancel()
+
+
+async def with_runtime(
+    options: RuntimeOptions, work: Callable[[SessionRuntime], Coroutine[Any, Any, T]]
+) -> tuple[T, bool]:
+    """What ``work`` returns, and whether entries could not be stored: that is told once all is closed, also
+    when a signal ended the work."""
+    opened: list[SessionRuntime] = []
+    unsaved = False
+    try:
+        async with SessionRuntime.open(options) as runtime:
+            opened.append(runtime)
+            result = await work(runtime)
+    finally:
+        for runtime in opened:
+            unsaved = tell_rescue(runtime)
+    return result, unsaved
 
 
 async def follow(runtime: SessionRuntime, prompts: tuple[str, ...]) -> AsyncIterator[Event]:
@@ -104,10 +123,8 @@ def _intent(prompt: str) -> Intent:
 
 def tell_rescue(runtime: SessionRuntime) -> bool:
     """After closing: says where unsaved entries went. Whether there were any."""
-    lost = runtime.view().unsaved
-    if runtime.rescue_file is not None:
-        print_error(f"session: not everything could be written; the rest is in {runtime.rescue_file}")
-    elif lost:
-        what = plural(lost, "entry", "entries")
-        print_error(f"session: {what} could be written nowhere; free some space or check the permissions")
-    return lost > 0 or runtime.rescue_file is not None
+    for path in runtime.rescue_files:
+        print_error(f"session: not everything could be written; the rest is in {path}")
+    if runtime.lost is not None:
+        print_error(f"session: {runtime.lost}")
+    return runtime.lost is not None or bool(runtime.rescue_files)

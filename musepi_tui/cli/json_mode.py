@@ -3,7 +3,7 @@
 import sys
 
 from musepi_tui.base.safe_text import display_safe
-from musepi_tui.cli.headless import follow, run_until_signal, tell_rescue
+from musepi_tui.cli.headless import follow, run_until_signal, with_runtime
 from musepi_tui.cli.print_mode import EXIT_CODES
 from musepi_tui.cli.stdio import LineWriter
 from musepi_tui.cli.tables import print_error
@@ -23,7 +23,7 @@ def run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
 
 
 async def _run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
-    async with SessionRuntime.open(options) as runtime:
+    async def answer(runtime: SessionRuntime) -> int:
         output = _Output(runtime)
         try:
             async for event in follow(runtime, prompts):
@@ -32,8 +32,10 @@ async def _run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
                 output.write(event)
         finally:
             output.finish()
-        outcome = runtime.outcome
-    return 1 if tell_rescue(runtime) or output.is_broken else output.exit_code(outcome)
+        return 1 if output.is_broken else output.exit_code(runtime.outcome)
+
+    code, unsaved = await with_runtime(options, answer)
+    return 1 if unsaved else code
 
 
 class _Output:

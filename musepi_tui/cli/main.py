@@ -101,8 +101,24 @@ def _fail_with(error: OSError) -> int:
     _silence_stdout()  # what could not be flushed would fail again at exit
     if error.errno == errno.EBADF:
         return 1  # a closed stdout ends quietly (contract 4.1)
+    gone = None if error.filename else _gone_folder()
+    if gone is not None:
+        where = f", {gone}," if gone else ""
+        return _fail(
+            f"musepi: the folder it runs in{where} does not exist any more; go to another one first", 1
+        )
     name = f"{error.filename}: " if error.filename else ""
     return _fail(f"musepi: {name}{error.strerror or error}", 1)
+
+
+def _gone_folder() -> str | None:
+    """The name of the working folder when it was removed, empty when nobody knows it; None when it is
+    there."""
+    try:
+        Path.cwd()
+    except OSError:
+        return os.environ.get("PWD", "")
+    return None
 
 
 def _fail(message: str, code: int) -> int:

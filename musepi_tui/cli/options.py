@@ -103,7 +103,7 @@ def _add_session_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-r", "--resume", nargs="?", const=PICK, metavar="ID", help="a session by id, or choose one"
     )
-    group.add_argument("--session", type=Path, metavar="PATH", help="open or create exactly this file")
+    group.add_argument("--session", type=_file_name, metavar="PATH", help="open or create exactly this file")
     group.add_argument(
         "--fork", metavar="ID|PATH", help="go on in a copy of that session; works while another musepi has it"
     )
@@ -117,6 +117,12 @@ def _add_session_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--session-dir", type=Path, metavar="DIR", help="keep sessions there")
     group.add_argument("--cwd", type=Path, metavar="DIR", help="work in that folder")
+
+
+def _file_name(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("it names no file")
+    return Path(text)
 
 
 def _add_model_arguments(parser: argparse.ArgumentParser) -> None:

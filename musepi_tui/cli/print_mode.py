@@ -4,7 +4,7 @@ import sys
 
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import cut, duration
-from musepi_tui.cli.headless import follow, run_until_signal, tell_rescue
+from musepi_tui.cli.headless import follow, run_until_signal, with_runtime
 from musepi_tui.cli.tables import print_error
 from musepi_tui.maintenance.notices import success_text
 from musepi_tui.runtime.events import (
@@ -34,11 +34,13 @@ def run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
 
 async def _run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
     report = _Report()
-    async with SessionRuntime.open(options) as runtime:
+
+    async def answer(runtime: SessionRuntime) -> Outcome:
         async for event in follow(runtime, prompts):
             report.take(event)
-        outcome = runtime.outcome
-    unsaved = tell_rescue(runtime)
+        return runtime.outcome
+
+    outcome, unsaved = await with_runtime(options, answer)
     code = report.finish(outcome)
     return 1 if unsaved else code
 

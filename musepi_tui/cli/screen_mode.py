@@ -3,7 +3,9 @@
 import asyncio
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
+from musepi_tui.base.errors import SessionError
 from musepi_tui.cli.headless import tell_rescue
 from musepi_tui.runtime.events import SessionView
 from musepi_tui.runtime.options import RuntimeOptions
@@ -30,9 +32,19 @@ async def _run(
     return 1 if unsaved else code
 
 
+def _is_stored(path: Path, session_id: str) -> bool:
+    """Whether the file is there and still that of the session."""
+    from musepi_tui.storage.glance import glance_at  # deferred: after the screen
+
+    try:
+        return glance_at(path).id == session_id
+    except SessionError:
+        return False
+
+
 def _tell_resume(view: SessionView) -> None:
     """Names the command that brings this session back; nothing for a session without messages."""
-    if view.file is None or not view.file.exists():
+    if view.file is None or not _is_stored(view.file, view.header.id):
         return
     try:
         sys.stdout.write(f"To go on with this session: musepi --resume {view.header.id}\n")

@@ -60,6 +60,13 @@ def split_arguments(text: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+def unquote(text: str) -> str:
+    """A text that is one argument, blanks joined, without quotes around the whole of it."""
+    words = " ".join(text.split())
+    is_quoted = len(words) > 1 and words[0] == words[-1] and words[0] in "\"'"
+    return words[1:-1].strip() if is_quoted else words
+
+
 class CommandRegistry:
     """The commands by name and alias."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, assert_never
 
+from musepi_tui.base.clock import iso_time
 from musepi_tui.base.errors import EntryNotFoundError, ProviderError, SessionError
 from musepi_tui.base.process import end_left_behind
 from musepi_tui.providers.types import Model, ThinkingLevel
@@ -28,6 +29,7 @@ from musepi_tui.runtime.intents import (
     Compact,
     ExportSession,
     Flush,
+    RenameSession,
     Retry,
     SelectModel,
     SetLabel,
@@ -42,7 +44,7 @@ from musepi_tui.runtime.opening import ReadOnly
 from musepi_tui.runtime.outcome import Outcome
 from musepi_tui.runtime.queue import MessageQueue, QueuedMessage
 from musepi_tui.runtime.services import Services
-from musepi_tui.runtime.settling import Settle
+from musepi_tui.runtime.settling import Settle, settle_with
 from musepi_tui.runtime.tasks import MAINTENANCE_KINDS, CancelKind
 from musepi_tui.runtime.worker import Worker
 from musepi_tui.runtime.workplace import Workplace
@@ -60,7 +62,16 @@ Choice: TypeAlias = SelectModel | SetThinking | SetMode | SetName | SetLabel
 """Intents that are done at once."""
 
 SessionIntent: TypeAlias = (
-    SubmitPrompt | Compact | Cancel | AnswerApproval | TakeQueue | Retry | Flush | ExportSession | Choice
+    SubmitPrompt
+    | Compact
+    | Cancel
+    | AnswerApproval
+    | TakeQueue
+    | Retry
+    | Flush
+    | ExportSession
+    | RenameSession
+    | Choice
 )
 _PLACES = frozenset({"message", "custom_message", "compaction", "branch_summary"})
 """Types of entries that are a place to people; what else comes last belongs to the one before (tui 5.5)."""
@@ -115,12 +126,23 @@ class Desk:
                 settle(None, {"text": "\n\n".join(message.text for message in taken)})
             case Retry():
                 self.worker.retry(settle)
-            case Flush():
-                self.services.children.start("flush", self._flush(settle))
-            case ExportSession():
-                self.services.children.start("export", self._export(intent, settle))
+            case Flush() | ExportSession() | RenameSession():
+                self._work_on_files(intent, settle)
             case _:
                 self._choose(intent, settle)
+
+    def _work_on_files(self, intent: Flush | ExportSession | RenameSession, settle: Settle) -> None:
+        start = self.services.children.start
+        match intent:
+            case Flush():
+                task = start("flush", self._flush(settle))
+            case ExportSession():
+                task = start("export", self._export(intent, settle))
+            case RenameSession():
+                task = start("renaming", self._rename(intent, settle))
+            case _:
+                assert_never(intent)
+        settle_with(task, settle)
 
     def _choose(self, choice: Choice, settle: Settle) -> None:
         match choice:
@@ -160,6 +182,7 @@ class Desk:
             can_wait=self.read_only is not None and self.read_only.can_wait,
             turn_open=self.worker.turn_open,
             compacting=phase is Phase.MAINTAINING,
+            cwd=self.workplace.cwd,
         )
 
     def outcome(self) -> Outcome:
@@ -180,14 +203,19 @@ class Desk:
             await self.services.tokens.ready()
         meter.refresh(only_changes=True)
 
-    async def close(self) -> Path | None:
-        """Stores what is there and gives the file back. Returns where the rescue file is, if one was
-        needed."""
-        rescue = await self.history.saver.close(self.history.header)
+    async def finish(self) -> Path | None:
+        """Stores what is there. Returns where the rescue file is, if one was needed.
+
+        Raises ``SessionError`` when not even that could be written; the session is as it was then.
+        """
+        return await self.history.saver.finish(self.history.header.id)
+
+    async def close(self) -> None:
+        """Gives the file back; what ``finish`` did not store is gone with the desk."""
+        self.history.saver.close()
         self.history.close()
         if self.scratch is not None:
             await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
-        return rescue
 
     async def leave(self) -> None:
         """Ends what outlives sessions: commands left running, connections, what a provider made."""
@@ -226,6 +254,17 @@ class Desk:
         notice = await work.run(intent, settle)
         if notice is not None:
             self.services.bus.emit(notice)
+
+    async def _rename(self, intent: RenameSession, settle: Settle) -> None:
+        from musepi_tui.runtime.stored_sessions import rename_stored  # deferred: only when somebody asks
+
+        now, own = iso_time(self.services.clock.now_ms()), self.history.saver.path
+        try:
+            name = await asyncio.to_thread(rename_stored, Path(intent.path), intent.name, now, own)
+        except SessionError as error:
+            settle(str(error))
+        else:
+            settle(None, {"name": name})
 
     def _submit(self, intent: SubmitPrompt, settle: Settle) -> None:
         if not intent.text.strip() and not intent.images:

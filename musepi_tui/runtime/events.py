@@ -51,7 +51,8 @@ class SessionView:
     While ``phase`` is ``LOADING`` only ``tail`` (the newest entries of the path, oldest first) is there and
     ``tree`` holds their heads alone; ``tail_is_whole`` tells that nothing lies before it.
 
-    ``read_only_cause`` is why the session may only be read; ``can_wait`` says that this may end.
+    ``read_only_cause`` is why the session may only be read; ``can_wait`` says that this may end. ``cwd`` is
+    where tools work when that is known: another folder than the header's when that one is gone.
     """
 
     header: SessionHeader
@@ -74,10 +75,11 @@ class SessionView:
     can_wait: bool = False
     turn_open: bool = False
     compacting: bool = False
+    cwd: Path | None = None
 
 
-Reason: TypeAlias = Literal["start", "new", "resume", "fork", "clone", "move", "import"]
-"""Why a session is open now."""
+Reason: TypeAlias = Literal["start", "new", "resume", "reload", "fork", "clone", "move", "import"]
+"""Why a session is open now; ``reload``: one that may only be read was read again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from musepi_tui.base.errors import MusepiError, SessionBusyError
+from musepi_tui.base.errors import MusepiError, SessionBusyError, SessionError
 from musepi_tui.runtime.desk import Desk
 from musepi_tui.runtime.events import Phase
 from musepi_tui.runtime.intents import (
@@ -20,7 +20,7 @@ from musepi_tui.runtime.intents import (
     WaitForSession,
 )
 from musepi_tui.runtime.options import RuntimeOptions
-from musepi_tui.runtime.settling import BUSY, Settle
+from musepi_tui.runtime.settling import BUSY, Settle, settle_with
 from musepi_tui.runtime.stage import Stage
 from musepi_tui.runtime.switching import (
     Prepare,
@@ -34,6 +34,7 @@ from musepi_tui.runtime.switching import (
 )
 from musepi_tui.runtime.tasks import Children, cancel_once
 from musepi_tui.storage.lock import WriterLock
+from musepi_tui.storage.paths import expand_home, resolve_path
 from musepi_tui.storage.trash import DeleteOutcome, delete_session
 
 POLL_S = 1.0
@@ -56,7 +57,7 @@ class Exchange:
             case NewSession() | OpenSession():
                 self._leave(desk, intent, settle)
             case DeleteSession():
-                self._children.start("deleting", self._delete(intent, settle))
+                settle_with(self._children.start("deleting", self._delete(intent, settle)), settle)
             case ForkSession() | CloneSession() | MoveSession() | WaitForSession():
                 self._change(desk, intent, settle)
             case _:
@@ -104,7 +105,7 @@ class Exchange:
         else:
             prepare = partial(prepare_fork, history, intent.entry_id, cwd, self._options)
         self._stop_waiting()
-        self._children.start("copying", self._copy_saved(desk, prepare, settle))
+        settle_with(self._children.start("copying", self._copy_saved(desk, prepare, settle)), settle)
 
     async def _copy_saved(self, desk: Desk, prepare: Prepare, settle: Settle) -> None:
         self._stage.set_phase(Phase.LOADING)
@@ -112,7 +113,11 @@ class Exchange:
         await self._stage.switch(prepare, settle)
 
     def _move(self, desk: Desk, intent: MoveSession, settle: Settle) -> None:
-        folder = (desk.workplace.cwd / Path(intent.folder).expanduser()).resolve()
+        try:
+            folder = resolve_path(desk.workplace.cwd / expand_home(intent.folder))
+        except SessionError as error:
+            settle(str(error))
+            return
         if desk.read_only is not None:
             settle(desk.read_only.reason)
         elif not folder.is_dir():
@@ -122,7 +127,7 @@ class Exchange:
         elif desk.history.is_empty and desk.history.saver.unsaved == 0:
             self._switch(partial(prepare_new, self._options, folder), settle)
         else:
-            self._children.start("moving", self._move_file(desk, folder, settle))
+            settle_with(self._children.start("moving", self._move_file(desk, folder, settle)), settle)
 
     async def _move_file(self, desk: Desk, folder: Path, settle: Settle) -> None:
         self._stage.set_phase(Phase.LOADING)
@@ -138,7 +143,7 @@ class Exchange:
 
     def _switch(self, prepare: Prepare, settle: Settle) -> None:
         self._stop_waiting()
-        self._children.start("switching", self._stage.switch(prepare, settle))
+        settle_with(self._children.start("switching", self._stage.switch(prepare, settle)), settle)
 
     def _begin_waiting(self, desk: Desk, settle: Settle) -> None:
         if desk.read_only is None:
@@ -148,6 +153,7 @@ class Exchange:
         else:
             self._stop_waiting()
             self._waiting = self._children.start("waiting for the session", self._wait(settle))
+            settle_with(self._waiting, settle)
 
     def _stop_waiting(self) -> bool:
         """Whether somebody waited."""
@@ -193,12 +199,15 @@ class Exchange:
 
 def _is_open(desk: Desk, path: Path) -> bool:
     own = desk.history.saver.path
-    return own is not None and path.resolve() == own.resolve()
+    try:
+        return own is not None and resolve_path(path) == resolve_path(own)
+    except SessionError:
+        return False  # whoever opens it will be told
 
 
 def _is_free(path: Path) -> bool:
     """Whether nobody writes the session now. Raises ``SessionError`` when no lock can be made at all."""
-    lock = WriterLock(path.resolve())
+    lock = WriterLock(resolve_path(path))
     try:
         lock.acquire()
     except SessionBusyError:

@@ -17,6 +17,7 @@ from musepi_tui.session.entries import SessionHeader
 from musepi_tui.storage.exporters.export import Exported, ExportOptions, export_session
 from musepi_tui.storage.exporters.items import ExportSource
 from musepi_tui.storage.exporters.totals import title_of
+from musepi_tui.storage.paths import expand_home
 
 EMPTY = "There is nothing to export yet."
 
@@ -61,7 +62,7 @@ class OpenSessionExport:
 
     def _target(self, source: ExportSource, intent: ExportSession) -> Path:
         if intent.path:
-            return self.folder / Path(intent.path).expanduser()
+            return self.folder / expand_home(intent.path)
         stem = default_stem(source.header, title_of(source))
         names = (
             f"{stem}.html" if number == 1 else f"{stem}-{number}.html" for number in range(1, _NAMES_TRIED)

@@ -74,12 +74,15 @@ class NewSession:
 class OpenSession:
     """Close this session and open the file at ``path``; one of another tool's format is imported first.
 
-    ``how`` is for a session of another folder: open it ``there``, ``move`` it to this folder, or go on here
-    in a ``fork`` of it.
+    ``how`` is for a session of another folder: open it ``there``, ``move`` it here, or go on here in a
+    ``fork`` of it; an imported one is a copy already, so both make it one of this folder. ``folder`` is what
+    here means, empty the folder musepi was started in. ``again`` is for the open session that may only be
+    read: what is in its file now.
     """
 
     path: str
-    how: Literal["there", "move", "fork"] = "there"
+    how: Literal["there", "move", "fork", "again"] = "there"
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,15 @@ class DeleteSession:
 
     path: str
     permanently: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameSession:
+    """Name a stored session, not the open one; an empty text takes the name away. Settles with
+    ``data["name"]``."""
+
+    path: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +190,7 @@ Intent: TypeAlias = (
     | MoveSession
     | WaitForSession
     | DeleteSession
+    | RenameSession
     | SetName
     | SetLabel
     | Flush

@@ -4,12 +4,18 @@ from pathlib import Path
 
 from musepi_tui.base.clock import iso_time
 from musepi_tui.base.dataclass import dataclass
-from musepi_tui.base.errors import NotASessionFileError, SessionBusyError, SessionError
+from musepi_tui.base.errors import (
+    NotASessionFileError,
+    SessionBusyError,
+    SessionError,
+    SessionUnwritableError,
+)
+from musepi_tui.base.files import refuse_irregular
 from musepi_tui.base.ids import new_session_id
 from musepi_tui.runtime.options import RuntimeOptions, SessionChoice
 from musepi_tui.session.entries import Entry, LoadIssue, SessionHeader
 from musepi_tui.session.migrate import VERSION
-from musepi_tui.storage.paths import session_folder, session_path
+from musepi_tui.storage.paths import resolve_path, session_folder, session_path
 
 TAIL_ENTRIES = 100
 """Entries read for the first screen of a stored session: as many as rows, for those that take only one."""
@@ -58,7 +64,7 @@ def open_quickly(choice: SessionChoice, options: RuntimeOptions) -> Opened:
     """Header and tail of the chosen session. Blocking, but reads only a few blocks.
 
     Raises ``SessionError`` when it is no session, and unless it may be shown read-only ``SessionBusyError``
-    when another process writes it.
+    when another process writes it, ``SessionUnwritableError`` when nothing can be written there.
     """
     if choice.kind == "open" and choice.path is not None:
         return _open_stored(choice.path, options)
@@ -66,6 +72,8 @@ def open_quickly(choice: SessionChoice, options: RuntimeOptions) -> Opened:
     header = SessionHeader(new_session_id(), iso_time(options.clock.now_ms()), str(cwd))
     if choice.kind == "memory":
         return Opened(header, None, is_new=True)
+    if choice.path is not None:
+        _refuse_unfit(choice.path)
     folder = session_folder(options.paths, cwd, session_override(options))
     return Opened(header, choice.path or session_path(folder, header), is_new=True)
 
@@ -77,6 +85,14 @@ def busy(path: Path, error: SessionBusyError, options: RuntimeOptions) -> ReadOn
     who = "" if error.pid is None else f" (pid {error.pid})"
     cause = f"session is open in another musepi{who}"
     return ReadOnly(cause, f"close it, or use --fork {path}", can_wait=True)
+
+
+def unwritable(error: SessionUnwritableError, options: RuntimeOptions) -> ReadOnly:
+    """A session that cannot be written where it lies, to be read. Raises the error where that is not
+    wanted."""
+    if options.on_busy == "refuse":
+        raise error
+    return ReadOnly(error.cause, error.remedy, can_wait=False)
 
 
 def too_new(path: Path, version: int, options: RuntimeOptions) -> ReadOnly | None:
@@ -91,6 +107,16 @@ def too_new(path: Path, version: int, options: RuntimeOptions) -> ReadOnly | Non
     return why
 
 
+def _refuse_unfit(path: Path) -> None:
+    """Raises ``SessionError`` when a folder, a pipe or a device stands where a session is to begin."""
+    try:
+        refuse_irregular(path.stat(), path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SessionError(f"{path}: {error.strerror}") from error
+
+
 def _open_stored(path: Path, options: RuntimeOptions) -> Opened:
     from musepi_tui.storage.lock import WriterLock  # deferred: a new session needs neither
     from musepi_tui.storage.tail import open_tail
@@ -102,11 +128,13 @@ def _open_stored(path: Path, options: RuntimeOptions) -> Opened:
     read_only = too_new(path, tail.header.version, options)
     if read_only is None:
         # The lock that counts is taken by the full load; this one tells right away who may only read.
-        lock = WriterLock(path.resolve())
+        lock = WriterLock(resolve_path(path))
         try:
             lock.acquire()
         except SessionBusyError as error:
             read_only = busy(path, error, options)
+        except SessionUnwritableError as error:
+            read_only = unwritable(error, options)
         finally:
             lock.release()
     return Opened(
@@ -123,10 +151,12 @@ def _open_stored(path: Path, options: RuntimeOptions) -> Opened:
 def _with_way_out(error: NotASessionFileError, path: Path) -> NotASessionFileError:
     """The error with the command that makes a session of the file: one of another program, or one that has
     lost its header."""
-    from musepi_tui.storage.importers import detect_source  # deferred: only for a file that is refused
+    # deferred: only for a file that is refused
+    from musepi_tui.storage.importers import SourceKind, detect_source
 
     try:
-        command = "import" if detect_source(path) is not None else "import --salvage"
+        is_of_others = detect_source(path) in (SourceKind.CLAUDE, SourceKind.CODEX)
+        command = "import" if is_of_others else "import --salvage"
     except SessionError:
         return error
     return NotASessionFileError(f"{error}; try: musepi sessions {command} {path}")

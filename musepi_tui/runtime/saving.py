@@ -2,7 +2,6 @@
 9)."""
 
 import asyncio
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,12 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from musepi_tui.base.clock import Clock
-from musepi_tui.base.errors import SessionError
-from musepi_tui.base.files import atomic_write
+from musepi_tui.base.errors import SessionChangedOnDiskError, SessionError
+from musepi_tui.base.text import plural
 from musepi_tui.runtime.events import Event, Notice, SaveStateChanged
-from musepi_tui.runtime.tasks import Children
-from musepi_tui.session.codec import dump_json, dump_line, encode_header
-from musepi_tui.session.entries import Entry, EntryHead, SessionHeader
+from musepi_tui.runtime.tasks import Children, cancel_once
+from musepi_tui.session.entries import Entry, EntryHead
 from musepi_tui.storage.entry_file import (
     Appended,
     Changes,
@@ -24,6 +22,7 @@ from musepi_tui.storage.entry_file import (
     RecoveryNeededError,
 )
 from musepi_tui.storage.lines import Title
+from musepi_tui.storage.rescue import write_rescue
 
 T = TypeVar("T")
 
@@ -64,7 +63,8 @@ class Saver:
         self._rewriting = asyncio.Lock()
         self._needs_recovery = False
         self._is_failure_told = False
-        self._retrying = False
+        self._is_ending = False
+        self._retrying: asyncio.Task[None] | None = None
         self._sync_wanted = False
         self._syncing: asyncio.Task[None] | None = None
 
@@ -197,21 +197,42 @@ class Saver:
             raise
         self._note_synced(mark)
 
-    async def close(self, header: SessionHeader) -> Path | None:
-        """Writes and syncs what it can and gives the file back.
+    async def finish(self, session_id: str) -> Path | None:
+        """Writes and syncs what it can, before the file is given back.
 
-        Returns where the rescue file is when entries could not be written, else None.
+        Returns where the rescue file is when entries could not be written, else None. Raises ``SessionError``
+        when that cannot be written either: they are in memory only, and the session can go on.
         """
-        self._retrying = True  # nothing is tried again in the background from here on
+        if self._is_ending:
+            return None
+        self._stop_retrying()
         await self._write_last()
         if self._policy != "never" and not await self._sync():
             await self._write_last()
-        rescue = self._rescue(header) if self._unsaved else None
-        self._file.close()
+        unsaved = tuple(self._unsaved)
+        if not unsaved:
+            return None
+        pieces = partial(self._file.remains, unsaved)
+        rescue = await run_through_cancel(partial(write_rescue, session_id, pieces))
+        if rescue is None:
+            self._is_ending = False
+            self._retry_soon(RETRY_FIRST_S)
+            raise SessionError(_nowhere(self.path, len(unsaved)))
         return rescue
 
+    def close(self) -> None:
+        """Gives the file back. What is in memory only stays there: see ``finish``."""
+        self._stop_retrying()
+        self._file.close()
+
+    def _stop_retrying(self) -> None:
+        """Nothing is tried again in the background from here on."""
+        self._is_ending = True
+        if self._retrying is not None:
+            cancel_once(self._retrying)
+
     async def _write_last(self) -> None:
-        if not self.flush() and self._needs_recovery:
+        if not self.flush() and (self._needs_recovery or self._occupied):
             try:
                 await self.make_ready()
             except SessionError as error:
@@ -226,11 +247,7 @@ class Saver:
             self._retry_soon(0.0 if self._needs_recovery else RETRY_FIRST_S)
 
     def _tell_failure(self, error: SessionError) -> None:
-        text = (
-            f"session: could not write {self.path}: {_reason(error)}; the conversation is kept in memory and "
-            "will be written at the next attempt"
-        )
-        self._emit(Notice("error", text, "session"))
+        self._emit(Notice("error", f"session: {_failure(self.path, error)}", "session"))
 
     def _tell_found(self, appended: Appended) -> None:
         """What other programs did to the file, before anything else is told about it."""
@@ -247,20 +264,17 @@ class Saver:
             self._emit(SaveStateChanged(self.unsaved))
 
     def _retry_soon(self, delay_s: float) -> None:
-        if not self._retrying:
-            self._retrying = True
-            self._children.start("session save retry", self._retry(delay_s))
+        if self._is_ending or (self._retrying is not None and not self._retrying.done()):
+            return
+        self._retrying = self._children.start("session save retry", self._retry(delay_s))
 
     async def _retry(self, delay_s: float) -> None:
         """Tries until nothing waits, the first time after ``delay_s``."""
-        try:
-            while self._unsaved or self._needs_recovery:
-                if delay_s:
-                    await self._clock.sleep(delay_s)
-                delay_s = min(max(delay_s * 2, RETRY_FIRST_S), RETRY_LONGEST_S)
-                await self._try_again()
-        finally:
-            self._retrying = False
+        while not self._is_ending and (self._unsaved or self._needs_recovery):
+            if delay_s:
+                await self._clock.sleep(delay_s)
+            delay_s = min(max(delay_s * 2, RETRY_FIRST_S), RETRY_LONGEST_S)
+            await self._try_again()
 
     async def _try_again(self) -> None:
         if self._occupied:
@@ -316,19 +330,6 @@ class Saver:
         self._emit(SaveStateChanged(self.unsaved))
         self._retry_soon(0.0)
 
-    def _rescue(self, header: SessionHeader) -> Path | None:
-        lines = [dump_json(encode_header(header)), *(dump_line(entry) for entry in self._unsaved)]
-        data = b"".join(line + b"\n" for line in lines)
-        for folder in _rescue_folders():
-            path = folder / f"musepi-rescue-{header.id}.jsonl"
-            try:
-                atomic_write(path, data, mode=0o600)
-            except OSError:
-                continue
-            self._emit(Notice("error", f"session: what could not be saved is in {path}", "session"))
-            return path
-        return None
-
 
 async def run_through_cancel(work: Callable[[], T]) -> T:
     """What ``work`` returns, run in a thread and waited for whatever happens meanwhile.
@@ -347,17 +348,29 @@ async def run_through_cancel(work: Callable[[], T]) -> T:
     return running.result()
 
 
+def _failure(path: Path | None, error: SessionError) -> str:
+    """What is told when entries could not be written."""
+    if isinstance(error, SessionChangedOnDiskError):
+        # Trying again helps only once somebody puts the right file back.
+        return f"{error}; the conversation goes on in memory, and at the end into a rescue file"
+    return (
+        f"could not write {path}: {_reason(error)}; the conversation is kept in memory and will be written "
+        "at the next attempt"
+    )
+
+
+def _nowhere(path: Path | None, unsaved: int) -> str:
+    """What is told when not even a rescue file can be written."""
+    what = plural(unsaved, "entry", "entries")
+    return (
+        f"{what} of this session could be written nowhere, neither to {path} nor to a rescue file; free some "
+        "space or check the permissions"
+    )
+
+
 def _reason(error: SessionError) -> str:
     cause = error.__cause__
     return cause.strerror or str(cause) if isinstance(cause, OSError) else str(error)
-
-
-def _rescue_folders() -> tuple[Path, ...]:
-    """Where a rescue file may go. A full disk has no folder for temporary files either."""
-    try:
-        return Path(tempfile.gettempdir()), Path.home()
-    except OSError:
-        return (Path.home(),)
 
 
 def _ignore(_: Appended) -> None:

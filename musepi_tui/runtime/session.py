@@ -75,9 +75,14 @@ class SessionRuntime:
         return Outcome() if desk is None else desk.outcome()
 
     @property
-    def rescue_file(self) -> Path | None:
-        """Where entries went that could not be written to the session; known after closing."""
-        return self._stage.rescue
+    def rescue_files(self) -> tuple[Path, ...]:
+        """Where entries went that could not be written to the sessions that were open; all after closing."""
+        return tuple(self._stage.rescues)
+
+    @property
+    def lost(self) -> str | None:
+        """What could be written nowhere, and where it was tried; known after closing."""
+        return self._stage.lost
 
     def begin(self) -> None:
         """Starts loading; again does nothing. ``SessionReady`` follows."""

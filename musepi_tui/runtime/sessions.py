@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from musepi_tui.base.errors import SessionBusyError
+from musepi_tui.base.errors import SessionBusyError, SessionUnwritableError
 from musepi_tui.runtime.cooling import context_heads
 from musepi_tui.runtime.events import Notice
 from musepi_tui.runtime.history import Loaded
-from musepi_tui.runtime.opening import Opened, ReadOnly, busy, too_new
+from musepi_tui.runtime.opening import Opened, ReadOnly, busy, too_new, unwritable
 from musepi_tui.runtime.options import RuntimeOptions
 from musepi_tui.session.entries import Entry, EntryHead, LoadIssue, SessionHeader
 from musepi_tui.session.migrate import VERSION
@@ -115,6 +115,8 @@ def _open_file(
             return _with_blobs(SessionFile.open(path, stored), options), None
         except SessionBusyError as error:
             read_only = busy(path, error, options)
+        except SessionUnwritableError as error:
+            read_only = unwritable(error, options)
     return _unwritable(path, read_only)
 
 

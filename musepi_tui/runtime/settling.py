@@ -1,5 +1,6 @@
 """How an intent ends."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -15,3 +16,8 @@ class Settle(Protocol):
     def __call__(self, error: str | None, data: Mapping[str, Any] | None = None) -> None:
         """Called at least once for each intent."""
         ...
+
+
+def settle_with(task: "asyncio.Task[Any]", settle: Settle) -> None:
+    """Makes sure that an intent ends with the task that works on it: whoever waits must hear of a failure."""
+    task.add_done_callback(lambda _: settle(STOPPED_UNEXPECTEDLY))

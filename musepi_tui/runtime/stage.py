@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from musepi_tui.base.errors import MusepiError
+from musepi_tui.base.errors import MusepiError, SessionError
 from musepi_tui.runtime.bus import EventBus
 from musepi_tui.runtime.events import Meter, Notice, Phase, PhaseChanged, Reason, SessionReady, SessionView
 from musepi_tui.runtime.opening import Opened
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Stage:
     """Holds the open session and its parts. ``changed`` is called whenever it can be worked with again.
 
-    ``failure`` says why there is no session to work with; ``rescue`` where entries went that could not be
-    written to the session they belong to.
+    ``failure`` says why there is no session to work with; ``rescues`` are the files with entries that could
+    not be written to the session they belong to, ``lost`` says what could be written nowhere at closing.
     """
 
     def __init__(self, options: RuntimeOptions, opened: Opened, bus: EventBus, children: Children) -> None:
@@ -35,13 +35,15 @@ class Stage:
         self.opened = opened
         self.desk: Desk | None = None
         self.failure: str | None = None
-        self.rescue: Path | None = None
+        self.rescues: list[Path] = []
+        self.lost: str | None = None
         self.changed: Callable[[], None] = _nothing
         self._options = options
         self._bus = bus
         self._children = children
         self._cancels = CancelStack()
         self._shared: Shared | None = None
+        self._told_rescues = 0
 
     @property
     def cwd(self) -> Path:
@@ -104,33 +106,35 @@ class Stage:
         self.failure = text
         self.set_phase(Phase.IDLE)
         self._bus.emit(Notice("error", text, "session"))
+        self._tell_rescues()
         self.changed()
 
     async def switch(self, prepare: "Prepare", settle: Settle) -> bool:
         """Another session takes the place of this one, which is stored and given back; whether it did.
 
-        Whatever fails, this one stays as it is.
+        Whatever fails, this one stays as it is; also when it has entries that can be written nowhere, not
+        even to a rescue file.
         """
         if self._shared is None:
             settle(STILL_LOADING)
             return False
-        old, desk = self.desk, None
+        is_there = False
         self.set_phase(Phase.LOADING)
         try:
             prepared = await asyncio.to_thread(prepare)
             desk = await self._build(prepared.opened, self._shared)
+            await self._give_back_for(desk)
         except MusepiError as error:
             settle(str(error))
         else:
-            if old is not None:
-                self.rescue = await old.close() or self.rescue
             self._take_over(desk, prepared)
             settle(None, prepared.data)
+            is_there = True
         finally:
             settle(STOPPED_UNEXPECTEDLY)
             self.set_phase(Phase.IDLE)
             self.changed()
-        return desk is not None
+        return is_there
 
     async def switch_file(self, prepare: "Prepare", restore: "Prepare", settle: Settle) -> None:
         """As ``switch``, for a change of this session's own file, which is given back first.
@@ -141,7 +145,14 @@ class Stage:
             settle(self.failure)
             return
         self.set_phase(Phase.LOADING)
-        self.rescue = await self.desk.close() or self.rescue
+        try:
+            await self._store(self.desk)
+        except MusepiError as error:
+            settle(str(error))
+            self.set_phase(Phase.IDLE)
+            self.changed()
+            return
+        await self.desk.close()
         reopened: list[str] = []
 
         def attempt() -> "Prepared":
@@ -166,8 +177,37 @@ class Stage:
     async def close(self) -> None:
         """Stores what is there and gives the file back."""
         if self.desk is not None:
-            self.rescue = await self.desk.close() or self.rescue
+            try:
+                await self._store(self.desk)
+            except SessionError as error:
+                self.lost = str(error)
+            self._tell_rescues()
+            await self.desk.close()
             await self.desk.leave()
+
+    async def _store(self, desk: "Desk") -> None:
+        """Stores what a session has in memory only. Raises ``SessionError`` when nothing takes it."""
+        rescue = await desk.finish()
+        if rescue is not None:
+            self.rescues.append(rescue)
+
+    async def _give_back_for(self, new: "Desk") -> None:
+        """Stores and gives back the open session, or ``new`` when it cannot be stored: ``SessionError``."""
+        if self.desk is None:
+            return
+        try:
+            await self._store(self.desk)
+        except BaseException:
+            await new.close()
+            raise
+        await self.desk.close()
+
+    def _tell_rescues(self) -> None:
+        """Says where entries went that could not be stored, each file once."""
+        untold = self.rescues[self._told_rescues :]
+        self._told_rescues = len(self.rescues)
+        for path in untold:
+            self._bus.emit(Notice("error", f"session: what could not be saved is in {path}", "session"))
 
     async def _share(self) -> "Shared":
         """What outlives a session. Most of the program is imported here, in a thread."""
@@ -198,6 +238,7 @@ class Stage:
         self._enter(desk, prepared.opened, prepared.reason)
         for notice in prepared.notices:
             self._bus.emit(notice)
+        self._tell_rescues()
 
     def _enter(self, desk: "Desk", opened: Opened, reason: Reason) -> None:
         self.opened = opened

@@ -1,13 +1,14 @@
 """Getting another session ready to take the place of the open one (session-format 15). Everything blocks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from musepi_tui.base.clock import iso_time
 from musepi_tui.base.errors import SessionError
 from musepi_tui.base.ids import new_session_id
+from musepi_tui.base.text import group_digits
 from musepi_tui.runtime.events import Notice, Reason
 from musepi_tui.runtime.history import History
 from musepi_tui.runtime.intents import OpenSession
@@ -19,8 +20,11 @@ from musepi_tui.storage.branching import CopyPlace, SessionCopy, branch_session,
 from musepi_tui.storage.moving import move_session
 from musepi_tui.storage.paths import session_folder
 
-NOT_SAVED = "Cannot fork: this session is not saved"
-"""The answer to a fork or clone of a session without a file (tui 4.3)."""
+if TYPE_CHECKING:
+    from musepi_tui.storage.importers import Imported
+
+NOT_SAVED = "Cannot {}: this session is not saved"
+"""The answer to a change that needs a file, for a session without one (tui 4.3)."""
 
 COPIED = "You are in a copy now; the session it was made from is as it was."
 
@@ -48,18 +52,18 @@ def prepare_new(options: RuntimeOptions, cwd: Path) -> Prepared:
 
 def prepare_path(intent: OpenSession, options: RuntimeOptions) -> Prepared:
     """The session at a path; imported, moved or forked first where that is wanted."""
-    path = Path(intent.path)
-    if intent.how == "fork":
-        return _copied(fork_session(path, copy_place(options, options.cwd)), options, "fork")
-    if intent.how == "move":
-        moved = move_session(path, options.cwd, options.paths, override=session_override(options))
-        return _opened(moved.path, options, "move", moved.warnings)
     # deferred: few sessions come from another tool
     from musepi_tui.storage.importers import SourceKind, detect_source
 
+    path = Path(intent.path)
+    here = Path(intent.folder) if intent.folder else options.cwd
+    if intent.how == "again":
+        return _opened(path, options, "reload")
     if detect_source(path) in (SourceKind.CLAUDE, SourceKind.CODEX):
-        return _imported(path, options)
-    return _opened(path, options, "resume")
+        return _imported(path, options, None if intent.how == "there" else here)
+    if intent.how == "fork":
+        return _copied(fork_session(path, copy_place(options, here)), options, "fork")
+    return prepare_move(path, here, options) if intent.how == "move" else _opened(path, options, "resume")
 
 
 def prepare_reopening(path: Path, options: RuntimeOptions) -> Prepared:
@@ -70,7 +74,7 @@ def prepare_reopening(path: Path, options: RuntimeOptions) -> Prepared:
 def prepare_fork(history: History, entry_id: str | None, cwd: Path, options: RuntimeOptions) -> Prepared:
     """A copy of the open session: whole, or up to an entry."""
     place = copy_place(options, cwd)
-    path = saved_path(history)
+    path = saved_path(history, "fork")
     if entry_id is None:
         return _copied(fork_session(path, place), options, "fork")
     entry = history.entry(entry_id)
@@ -83,7 +87,7 @@ def prepare_fork(history: History, entry_id: str | None, cwd: Path, options: Run
 
 def prepare_clone(history: History, cwd: Path, options: RuntimeOptions) -> Prepared:
     """A copy of the path from the root to the leaf of the open session."""
-    copy = branch_session(saved_path(history), history.tree.leaf_id, copy_place(options, cwd))
+    copy = branch_session(saved_path(history, "clone"), history.tree.leaf_id, copy_place(options, cwd))
     return _copied(copy, options, "clone")
 
 
@@ -93,11 +97,12 @@ def prepare_move(path: Path, folder: Path, options: RuntimeOptions) -> Prepared:
     return _opened(moved.path, options, "move", moved.warnings)
 
 
-def saved_path(history: History) -> Path:
-    """The file of the open session. Raises ``SessionError`` when not all of it is in one."""
+def saved_path(history: History, purpose: str = "move") -> Path:
+    """The file of the open session. Raises ``SessionError``, which names the purpose, when not all of it is
+    in one."""
     path = history.saver.path
     if path is None or not path.exists():
-        raise SessionError(NOT_SAVED)
+        raise SessionError(NOT_SAVED.format(purpose))
     if history.saver.unsaved:
         raise SessionError(f"not everything could be written to {path} yet; try again when it is")
     return path
@@ -123,11 +128,35 @@ def _copied(copy: SessionCopy, options: RuntimeOptions, reason: Reason) -> Prepa
     return replace(prepared, notices=(Notice("info", COPIED, "session"), *prepared.notices))
 
 
-def _imported(path: Path, options: RuntimeOptions) -> Prepared:
+def _imported(path: Path, options: RuntimeOptions, folder: Path | None) -> Prepared:
+    """A copy of a session of another tool's format, and what became of it. It belongs to ``folder``, to its
+    own one without."""
     from musepi_tui.storage.importers import import_session  # deferred: see above
 
-    made = import_session(path, options.paths, override=session_override(options), clock=options.clock)
-    return _opened(made.path, options, "import", made.warnings)
+    override = session_override(options)
+    made = import_session(path, options.paths, override=override, clock=options.clock)
+    file, warnings = made.path, made.warnings
+    if folder is not None:
+        moved = move_session(file, folder, options.paths, override=override)
+        file, warnings = moved.path, (*warnings, *moved.warnings)
+    prepared = _opened(file, options, "import", warnings)
+    notices = [Notice("info", text, "session") for text in _import_report(path, file, made)]
+    return replace(prepared, notices=(*notices, *prepared.notices))
+
+
+def _import_report(source: Path, file: Path, made: "Imported") -> Iterator[str]:
+    """What was copied, what was not, and where to, as ``musepi sessions import`` tells it."""
+    yield f"Copied {source} into a new session, {file}. The original stays as it is."
+    skipped = _listed(made.skipped)
+    carried = f"Carried over {_listed(made.counts) or 'nothing'}"
+    yield f"{carried}; left out {skipped}." if skipped else f"{carried}; nothing was left out."
+    if made.earlier is not None:
+        yield f"It was copied before, as {made.earlier}."
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(f"{group_digits(count)} {kind}" for kind, count in ordered)
 
 
 def _data(opened: Opened) -> dict[str, Any]:

@@ -96,17 +96,30 @@ def is_header(obj: Mapping[str, Any]) -> bool:
     return obj.get("type") == "session" and bool(as_text(obj.get("id")))
 
 
+def header_version(obj: Mapping[str, Any]) -> int | None:
+    """The version a header names, 1 when it names none; None for what is no whole number from 1 up.
+
+    Such a file is nobody's: read as version 1 it would get new ids in a plain chain, and keep them.
+    """
+    version = obj.get("version")
+    if version is None:
+        return 1
+    if isinstance(version, float) and version.is_integer():
+        version = int(version)  # JSON has one kind of number
+    return version if type(version) is int and version >= 1 else None
+
+
 def decode_header(obj: Mapping[str, Any]) -> SessionHeader:
-    """The header of a parsed record for which ``is_header`` holds. An absent version is 1."""
+    """The header of a parsed record for which ``is_header`` holds and that has a ``header_version``."""
     fields = Fields(obj)
     fields.rest.pop("type", None)
-    version = fields.take_int("version")
+    fields.rest.pop("version", None)
     parent = fields.take_text("parentSession")
     return SessionHeader(
         id=fields.take_text("id") or "",
         timestamp=fields.take_text("timestamp") or "",
         cwd=fields.take_text("cwd") or "",
-        version=1 if version is None else version,
+        version=header_version(obj) or 1,
         parent_session=parent if parent is not None else as_text(fields.rest.get("branchedFrom")),
         title=fields.take_text("title"),
         title_source=fields.take_text("titleSource"),

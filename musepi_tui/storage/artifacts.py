@@ -5,8 +5,7 @@ import re
 from pathlib import Path
 
 from musepi_tui.base.errors import ToolError
-from musepi_tui.base.files import atomic_write
-from musepi_tui.storage.paths import make_private_folder
+from musepi_tui.base.files import atomic_write, make_private_folder
 
 _OTHER_CHARS = re.compile(r"[^A-Za-z0-9_-]+")
 _NUMBERED = re.compile(r"(\d+)\.")

@@ -1,5 +1,6 @@
 """Blobs of our own store that no session needs any more (session-format 12)."""
 
+import errno
 import os
 import re
 import stat
@@ -79,11 +80,20 @@ def _session_files(roots: Sequence[Path]) -> Iterator[Path]:
     """Everything below the roots that may mention a blob, sessions of sub-agents included."""
 
     def fail(error: OSError) -> None:
-        raise SessionError(f"{error.filename}: {error.strerror}; nothing was deleted") from error
+        raise SessionError(_stopped(error.filename, error)) from error
 
     for root in dict.fromkeys(roots):
         for folder, _, names in os.walk(root, onerror=fail) if root.is_dir() else ():
-            yield from (Path(folder) / name for name in names if name.endswith(_FILES))
+            paths = (Path(folder) / name for name in names if name.endswith(_FILES))
+            yield from (path for path in paths if _is_file(path))
+
+
+def _is_file(path: Path) -> bool:
+    """False for what can mention nothing: a link that leads nowhere or in a circle, a pipe, a device."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ELOOP)
 
 
 def _mentions(path: Path) -> set[str]:
@@ -94,14 +104,21 @@ def _mentions(path: Path) -> set[str]:
     except FileNotFoundError:
         return found
     except OSError as error:
-        raise SessionError(f"{path}: {error.strerror}; nothing was deleted") from error
+        raise SessionError(_stopped(path, error)) from error
     try:
         offset = 0
         while data := os.pread(descriptor, _STEP_BYTES + _OVERLAP_BYTES, offset):
             found.update(digest.decode("ascii") for digest in _MENTION.findall(data))
             offset += _STEP_BYTES
     except OSError as error:
-        raise SessionError(f"{path}: {error.strerror}; nothing was deleted") from error
+        raise SessionError(_stopped(path, error)) from error
     finally:
         os.close(descriptor)
     return found
+
+
+def _stopped(path: object, error: OSError) -> str:
+    return (
+        f"{path}: {error.strerror}; nothing was deleted, as it may mention any blob. Make it readable or put "
+        "it elsewhere, then try again"
+    )

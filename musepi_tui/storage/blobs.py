@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from musepi_tui.base.files import atomic_write, read_regular
+from musepi_tui.base.files import atomic_write, make_private_folder, read_regular
 from musepi_tui.session.payload import IMAGE_PREFIX, PayloadForm, with_payloads
-from musepi_tui.storage.paths import find_paths, make_private_folder
+from musepi_tui.storage.paths import find_paths
 
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 """Larger pictures are not decoded anywhere (SAF-144), so they are not read either."""

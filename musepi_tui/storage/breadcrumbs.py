@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from musepi_tui.base.files import atomic_write, read_regular
-from musepi_tui.storage.paths import Paths, make_private_folder, same_folder
+from musepi_tui.base.files import atomic_write, make_private_folder, read_regular
+from musepi_tui.storage.paths import Paths, same_folder
 from musepi_tui.storage.state import set_aside
 
 FOLDER = "terminal-sessions"

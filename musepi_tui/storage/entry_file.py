@@ -1,6 +1,6 @@
 """What a session needs of the place its entries are written to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Protocol
@@ -53,7 +53,10 @@ class Changes:
 
 
 class EntryFile(Protocol):
-    """Where the entries of one session are written."""
+    """Where the entries of one session are written.
+
+    It has a sixth member: what is left when nothing can be written is known to the file alone.
+    """
 
     @property
     def path(self) -> Path | None:
@@ -84,6 +87,11 @@ class EntryFile(Protocol):
         """
         ...
 
+    def remains(self, unsaved: Sequence[Entry]) -> Iterator[bytes]:
+        """A session file, in pieces, with what the one at ``path`` lacks: ``unsaved``, and all entries
+        before them where another program took the file away. Raises ``OSError``. Blocks."""
+        ...
+
     def close(self) -> None:
-        """Gives descriptors and locks back."""
+        """Gives descriptors and locks back; from then on every write raises ``SessionError``."""
         ...

@@ -1,11 +1,14 @@
 """An open session file: the file object its places belong to, writing to it, what others added to it."""
 
+import contextlib
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from musepi_tui.base.errors import SessionChangedOnDiskError
+from musepi_tui.base.errors import SessionChangedOnDiskError, SessionUnwritableError
+from musepi_tui.base.files import refuse_irregular
 from musepi_tui.session.entries import EntryHead, SessionHeader
 from musepi_tui.storage.bodies import Bodies
 from musepi_tui.storage.known import Findings, KnownEntries, read_new_lines, start_of_last_line
@@ -14,6 +17,8 @@ from musepi_tui.storage.loading import LoadedSession
 
 _MARK_BYTES = 64
 """So many of the last bytes tell a file that has grown from one that was overwritten in place."""
+
+_FILE_MODE = 0o600
 
 APPEND_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 
@@ -91,6 +96,48 @@ def open_object(target: Path, flags: int = APPEND_FLAGS) -> FileObject:
     """The file object that has the name now; nothing of it is known yet. Raises ``OSError``."""
     descriptor = os.open(target, flags)
     return FileObject(descriptor, identity_of(os.fstat(descriptor)), can_append=bool(flags & os.O_APPEND))
+
+
+def refuse_unwritable(target: Path) -> None:
+    """Raises ``SessionUnwritableError`` for a file that may only be read. One that is gone is not refused."""
+    if os.path.lexists(target) and not os.access(target, os.W_OK):
+        raise SessionUnwritableError(
+            f"{target} may only be read", f"check its permissions, or use --fork {target}"
+        )
+
+
+def make_or_take(state: FileState) -> tuple[FileObject, bool]:
+    """A new file at the place of a session, or the empty one that is there; whether it was made.
+
+    Raises ``SessionChangedOnDiskError`` for a file with something in it, ``OSError`` for what is no file.
+    """
+    target = state.target
+    flags = APPEND_FLAGS | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        made = os.open(target, flags | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+        return FileObject(made, identity_of(os.fstat(made))), True
+    except FileExistsError:
+        refuse_irregular(target.lstat(), target)
+    taken = os.open(target, flags)
+    status = os.fstat(taken)
+    if status.st_size or not stat.S_ISREG(status.st_mode):
+        os.close(taken)
+        raise SessionChangedOnDiskError(f"{state.path} was made by another program in the meantime")
+    return FileObject(taken, identity_of(status)), False
+
+
+def take_back(state: FileState, file: FileObject, *, is_ours: bool) -> None:
+    """Undoes ``make_or_take`` and what was written since; a file that others wrote to, or put in its place,
+    stays."""
+    with contextlib.suppress(OSError):
+        there = state.target.lstat()
+        written = os.lseek(file.descriptor, 0, os.SEEK_CUR)
+        if identity_of(there) != file.identity or there.st_size != written:
+            return
+        if is_ours:
+            state.target.unlink()
+        else:
+            os.ftruncate(file.descriptor, 0)
 
 
 def pin_object(loaded: LoadedSession, target: Path, flags: int = os.O_RDONLY | os.O_CLOEXEC) -> FileObject:

@@ -18,7 +18,7 @@ from musepi_tui.session.records import Record, parse_record
 from musepi_tui.session.times import iso_text, unix_ms
 from musepi_tui.storage.index import HEAD, Index, read_header
 from musepi_tui.storage.loading import header_of
-from musepi_tui.storage.names import Name, find_name
+from musepi_tui.storage.names import Name, current_name, find_name
 from musepi_tui.storage.titles import clean_title, title_of_prompt, untitled
 
 PREFIX_BYTES = (4 * 1024, 64 * 1024, 1024 * 1024)
@@ -265,17 +265,15 @@ def _status_after(message: Mapping[str, Any]) -> str:
 
 def _title(header: SessionHeader, index: Index, look: _Look) -> str:
     """The title by the order of session-format 14; empty when only a stand-in is left."""
-    found = look.name
+    title, source = None, header.title_source
     if index.slot is not None:
-        found = _newer(found, Name(unix_ms(index.slot["updatedAt"]) or 0, index.slot["title"]))
+        title = Name(unix_ms(index.slot["updatedAt"]) or 0, index.slot["title"])
+        source = index.slot.get("source")
     elif header.title is not None:
-        found = _newer(found, Name(unix_ms(header.timestamp) or 0, header.title))
+        title = Name(unix_ms(header.timestamp) or 0, header.title)
+    found = current_name(look.name, title, is_auto=source == "auto")
     named = clean_title(found.text) if found is not None else ""
     return named or clean_title(look.short_summary) or title_of_prompt(look.first_prompt)
-
-
-def _newer(first: Name | None, second: Name) -> Name:
-    return second if first is None or second.time_ms > first.time_ms else first
 
 
 def text_of_fragment(line: bytes) -> str:

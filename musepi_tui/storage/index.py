@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from musepi_tui.base.dataclass import dataclass
-from musepi_tui.session.codec import is_header, record_id
+from musepi_tui.base.text import cut
+from musepi_tui.session.codec import dump_json, header_version, is_header, record_id
 from musepi_tui.session.columns import ID_BYTES, NO_PARENT, TIME_BYTES, HeadColumns, HeadList
 from musepi_tui.session.entries import EntryHead, LoadIssue
 from musepi_tui.session.fields import as_object, as_text
@@ -356,11 +357,17 @@ class _Builder:
         if isinstance(record, Unreadable):
             self.index.first_problem = record.detail
         elif is_header(record.fields):
-            version = record.fields.get("version")
+            version = header_version(record.fields)
+            if version is None:
+                named = dump_json(record.fields["version"]).decode()
+                self.index.first_problem = f"its version is {cut(named, 40)}, not a whole number from 1 up"
+                return
             self.index.header = record.fields
-            self.index.version = version if type(version) is int else 1
+            self.index.version = version
         elif self._line == 1 and is_title_slot(record.fields):
             self.index.slot = record.fields
+        elif record.fields.get("type") == "session":
+            self.index.first_problem = "its id is no text, or an empty one"
         else:
             self.index.first_problem = "it has another type"
 

@@ -15,11 +15,11 @@ from collections.abc import Collection, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from musepi_tui.base.files import atomic_write, read_regular
+from musepi_tui.base.files import atomic_write, make_private_folder, read_regular
 from musepi_tui.session.fields import as_object
 from musepi_tui.storage.glance import Row, SessionInfo
 from musepi_tui.storage.names import Name
-from musepi_tui.storage.paths import Paths, make_private_folder
+from musepi_tui.storage.paths import Paths
 from musepi_tui.storage.state import set_aside
 
 FILE_NAME = "session-list.jsonl"

@@ -30,6 +30,7 @@ from musepi_tui.storage.index import (
     build_index,
     head_of,
 )
+from musepi_tui.storage.names import Name, current_name
 from musepi_tui.storage.titles import clean_title
 
 SPELLED_OUT = 5
@@ -87,13 +88,15 @@ class LoadedSession:
     @cached_property
     def name(self) -> str | None:
         """The title: the newest of the session's names and the title of slot or header; None without one."""
-        found = self._slot_title()
+        given: Name | None = None
         for head in of_types(self.heads, ("session_info",)):
             entry = self.bodies.get(head)
             named_ms = unix_ms(head.timestamp) or 0
-            if isinstance(entry, StateEntry) and (found is None or named_ms >= found[0]):
-                found = (named_ms, as_text(entry.fields.get("name")) or "")
-        return None if found is None else clean_title(found[1]) or None
+            if isinstance(entry, StateEntry) and (given is None or named_ms >= given.time_ms):
+                given = Name(named_ms, as_text(entry.fields.get("name")) or "")
+        title, source = self._stored_title()
+        found = current_name(given, title, is_auto=source == "auto")
+        return None if found is None else clean_title(found.text) or None
 
     @cached_property
     def totals(self) -> Totals:
@@ -105,12 +108,15 @@ class LoadedSession:
         """The entries from the root to ``entry_id`` (or the leaf). Raises ``EntryNotFoundError``."""
         return self.bodies.read_all(self.tree.path(entry_id))
 
-    def _slot_title(self) -> tuple[int, str] | None:
+    def _stored_title(self) -> tuple[Name | None, str | None]:
+        """The title of slot or header, and who made it."""
         if self.slot is not None:
-            return unix_ms(self.slot["updatedAt"]) or 0, self.slot["title"]
+            title = Name(unix_ms(self.slot["updatedAt"]) or 0, self.slot["title"])
+            return title, as_text(self.slot.get("source"))
         if self.header.title is None:
-            return None
-        return unix_ms(self.header.timestamp) or 0, self.header.title
+            return None, None
+        title = Name(unix_ms(self.header.timestamp) or 0, self.header.title)
+        return title, self.header.title_source
 
 
 def load_session(path: Path, *, strict: bool = False, thorough: bool = False) -> LoadedSession:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from musepi_tui.base.errors import SessionBusyError, SessionError
+from musepi_tui.base.errors import SessionBusyError, SessionError, SessionUnwritableError
 from musepi_tui.session.fields import as_object
 
 if sys.platform == "win32":
@@ -59,7 +59,8 @@ class WriterLock:
     def acquire(self) -> None:
         """Takes the lock without waiting. The folder must exist.
 
-        Raises ``SessionBusyError`` when another process has it, ``SessionError`` when no lock can be made.
+        Raises ``SessionBusyError`` when another process has it, ``SessionUnwritableError`` when no lock file
+        can be made, ``SessionError``.
         """
         if self._descriptor is not None:
             return
@@ -71,7 +72,10 @@ class WriterLock:
                     _describe_owner(descriptor)
                     return
         except OSError as error:
-            raise SessionError(f"could not lock {self._session_path}: {error.strerror}") from error
+            raise SessionUnwritableError(
+                f"could not lock {self._session_path} with a file beside it: {error.strerror}",
+                f"free some space or check the permissions of its folder, or use --fork {self._session_path}",
+            ) from error
         raise SessionError(f"could not lock {self._session_path}: its lock file is removed again and again")
 
     def renew(self) -> None:

@@ -30,7 +30,7 @@ def rewrite_migrated(path: Path, loaded: LoadedSession) -> dict[str, EntryHead]:
     backup = path.with_name(f"{path.name}.v{loaded.version_on_disk}.bak")
     if not backup.exists():
         atomic_write(backup, data, mode=0o600)
-    lines, heads = _migrated_lines(data, loaded)
+    lines, heads = migrated_lines(data, loaded)
     atomic_write(path, b"".join(lines))
     status = path.stat()
     loaded.file_id = (status.st_dev, status.st_ino)
@@ -39,7 +39,7 @@ def rewrite_migrated(path: Path, loaded: LoadedSession) -> dict[str, EntryHead]:
     return heads
 
 
-def _migrated_lines(data: bytes, loaded: LoadedSession) -> tuple[list[bytes], dict[str, EntryHead]]:
+def migrated_lines(data: bytes, loaded: LoadedSession) -> tuple[list[bytes], dict[str, EntryHead]]:
     """The lines of the new file, and where each entry lies in it; parents as they are in memory."""
     lines: list[bytes] = []
     heads: dict[str, EntryHead] = {}

@@ -8,16 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from musepi_tui.base.errors import SessionError
-from musepi_tui.base.files import sync_folder
+from musepi_tui.base.files import make_private_folder, sync_folder
 from musepi_tui.storage.entry_file import Changes
 from musepi_tui.storage.loading import LoadedSession, load_session
 from musepi_tui.storage.lock import WriterLock
-from musepi_tui.storage.paths import (
-    Paths,
-    make_private_folder,
-    same_folder,
-    session_folder,
-)
+from musepi_tui.storage.paths import Paths, same_folder, session_folder
 from musepi_tui.storage.session_file import SessionFile
 from musepi_tui.storage.sidecars import move_sidecars
 

@@ -26,6 +26,18 @@ class Name(NamedTuple):
     text: str
 
 
+def current_name(given: Name | None, title: Name | None, *, is_auto: bool) -> Name | None:
+    """What a session is called: the newer of the last name somebody gave it and the title of slot or header.
+
+    A title that was made by itself (``is_auto``) takes the place of no name.
+    """
+    if given is None or title is None:
+        return title if given is None else given
+    if is_auto and given.text:
+        return given
+    return title if title.time_ms > given.time_ms else given
+
+
 def find_name(descriptor: int, start: int, end: int) -> Name | None:
     """The last ``session_info`` whose mark lies between the bytes ``start`` and ``end`` of an open file.
 

@@ -6,8 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from musepi_tui.base.files import sync_folder
-from musepi_tui.storage.paths import make_private_folder
+from musepi_tui.base.files import make_private_folder, put_in_place, sync_folder, temporary_beside
 
 _BLOCK_BYTES = 1024 * 1024
 _FILE_MODE = 0o600
@@ -21,7 +20,7 @@ def new_session_file(path: Path) -> Generator[int]:
     folder is made where it is missing. Raises ``FileExistsError`` when the name is taken, else ``OSError``.
     """
     make_private_folder(path.parent)
-    temporary = path.with_name(f".{path.name[:180]}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    temporary = temporary_beside(path)
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(temporary, flags, _FILE_MODE)
     try:
@@ -30,9 +29,7 @@ def new_session_file(path: Path) -> Generator[int]:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        if path.exists():
-            raise FileExistsError(17, "File exists", str(path))
-        temporary.rename(path)
+        put_in_place(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -1,6 +1,6 @@
 """Sessions that write nothing: in memory only, or opened for reading only."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from musepi_tui.session.entries import Entry
@@ -27,6 +27,10 @@ class MemoryFile:
 
     def sync(self) -> None:
         """Nothing to wait for."""
+
+    def remains(self, unsaved: Sequence[Entry]) -> Iterator[bytes]:
+        """Nothing: no entry ever waits to be written."""
+        return iter(())
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -61,6 +65,10 @@ class ReadOnlyFile:
 
     def sync(self) -> None:
         """Nothing to wait for."""
+
+    def remains(self, unsaved: Sequence[Entry]) -> Iterator[bytes]:
+        """Nothing: no entry ever waits to be written."""
+        return iter(())
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -8,13 +8,12 @@ from pathlib import Path
 import platformdirs
 
 from musepi_tui.base.dataclass import dataclass
+from musepi_tui.base.errors import SessionError
 from musepi_tui.session.entries import SessionHeader
 
 NAME_BYTES = 200
 KEPT_BYTES = 180
 """Folder names over ``NAME_BYTES`` keep this much: most file systems stop at 255, and a hash is added."""
-
-PRIVATE_FOLDER = 0o700
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +118,24 @@ def session_dir_override(environ: Mapping[str, str], setting: str | None = None)
     return Path(chosen).expanduser().absolute() if chosen else None
 
 
+def expand_home(text: str) -> Path:
+    """The path a person typed, ``~`` spelled out. Raises ``SessionError`` for somebody unknown."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise SessionError(f"{text}: nobody knows whose home folder that is") from error
+
+
+def resolve_path(path: Path) -> Path:
+    """The absolute path, links followed. Raises ``SessionError`` for links that lead in a circle."""
+    try:
+        return path.resolve()
+    except RuntimeError as error:
+        raise SessionError(f"{path}: its symbolic links lead in a circle") from error
+    except ValueError as error:
+        raise SessionError(f"{str(path)!r}: {error}") from error
+
+
 def session_folder(paths: Paths, cwd: Path, override: Path | None = None) -> Path:
     """The folder for sessions of ``cwd``; ``override`` holds the files of all folders flat."""
     return override if override is not None else paths.sessions / encode_cwd(cwd.resolve())
@@ -151,10 +168,19 @@ def folders_of(root: Path, cwd: Path) -> Iterator[Path]:
     names = [encode_cwd(resolved), encode_cwd(cwd.absolute()), *_short_names(resolved)]
     digest = _digest(str(resolved).encode("utf-8", "surrogateescape"))
     for name in dict.fromkeys(names):
-        if (root / name).is_dir():
+        if _is_folder(root / name):
             yield root / name
-    if root.is_dir():
-        yield from (folder for folder in root.glob(f"*-{digest}") if folder.is_dir())
+    if _is_folder(root):
+        yield from (folder for folder in root.glob(f"*-{digest}") if _is_folder(folder))
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether there is such a folder. A name that is too long for one is none, and so is what nobody may
+    look at."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _digest(data: bytes) -> str:
@@ -162,13 +188,6 @@ def _digest(data: bytes) -> str:
     import hashlib  # deferred: the start needs no digest
 
     return hashlib.sha256(data).hexdigest()
-
-
-def make_private_folder(folder: Path) -> None:
-    """Creates the folder and its missing parents, readable by the owner only. Raises ``OSError``."""
-    missing = [folder, *folder.parents]
-    for path in reversed([path for path in missing if not path.exists()]):
-        path.mkdir(PRIVATE_FOLDER, exist_ok=True)
 
 
 def _short_names(cwd: Path) -> Iterator[str]:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from musepi_tui.base.errors import SessionChangedOnDiskError, SessionError
+from musepi_tui.base.text import plural
 from musepi_tui.session.codec import dump_json, dump_line, encode_entry, encode_header
 from musepi_tui.session.entries import EntryHead
 from musepi_tui.session.migrate import VERSION
@@ -134,14 +135,15 @@ def _load_theirs(state: FileState, *, is_same: bool) -> LoadedSession:
     try:
         loaded = load_session(state.target)
     except SessionError as error:
+        reason = str(error).removeprefix(f"{state.target}: ")
         raise SessionChangedOnDiskError(
-            f"{state.path} was {what} by another program and holds no session any more ({error})"
+            f"{state.path} was {what} by another program and holds no session any more ({reason})"
         ) from error
     if loaded.header.id == state.header.id and loaded.version_on_disk == VERSION:
         return loaded
     loaded.bodies.close()
     raise SessionChangedOnDiskError(
-        f"{state.path} was {what} by another program and holds another session now; open it again"
+        f"{state.path} was {what} by another program and holds another session now"
     )
 
 
@@ -169,13 +171,22 @@ def _merge_into(
     state.put_object(new, {entry_id: state.known[entry_id] for entry_id in known if entry_id in state.known})
     note_conflicts(state, changed)
     what = "cut short or overwritten" if is_same else "replaced"
-    written = len(missing) - lost
-    text = f"session: {state.path} was {what} by another program; {_count(written)} it lacked written again"
-    state.found.notices.append(text + (f", {_count(lost)} lost" if lost else ""))
+    state.found.notices.append(
+        f"session: {state.path} was {what} by another program; {_fate(len(missing) - lost, lost)}"
+    )
+
+
+def _fate(written: int, lost: int) -> str:
+    """What became of the entries that a file lacked."""
+    kept = "it lacks nothing" if not lost else ""
+    if written:
+        kept = f"{_count(written)} that it lacked {'was' if written == 1 else 'were'} written again"
+    gone = f"{_count(lost)} {'is' if lost == 1 else 'are'} lost" if lost else ""
+    return " and ".join(part for part in (kept, gone) if part)
 
 
 def _count(number: int) -> str:
-    return "1 entry was" if number == 1 else f"{number} entries were"
+    return plural(number, "entry", "entries")
 
 
 def _fill_again(state: FileState, ours: FileObject, *, is_same: bool) -> None:
@@ -195,15 +206,16 @@ def _fill_again(state: FileState, ours: FileObject, *, is_same: bool) -> None:
         new.close()
         raise
     state.put_object(new, dict(state.known))
-    text = f"session: {state.path} was emptied by another program; {_count(len(state.known))} written again"
-    state.found.notices.append(text + (f", {_count(lost)} lost" if lost else ""))
+    state.found.notices.append(
+        f"session: {state.path} was emptied by another program; {_fate(len(state.known), lost)}"
+    )
 
 
 def _write_missing(state: FileState, new: FileObject, missing: Sequence[EntryHead], *, is_same: bool) -> int:
     """Appends entries of ours that the file does not hold; how many of them are nowhere any more."""
     batch: list[Line] = []
     size = count = 0
-    for line in _recalled(state.bodies, missing, is_same=is_same):
+    for line in recall_lines(state.bodies, missing, is_same=is_same):
         batch.append(line)
         size += len(line.data)
         count += 1
@@ -215,7 +227,7 @@ def _write_missing(state: FileState, new: FileObject, missing: Sequence[EntryHea
     return len(missing) - count
 
 
-def _recalled(bodies: Bodies, heads: Sequence[EntryHead], *, is_same: bool) -> Iterator[Line]:
+def recall_lines(bodies: Bodies, heads: Sequence[EntryHead], *, is_same: bool) -> Iterator[Line]:
     """The lines of entries as they were: from the open file object, or only from memory when that one was
     written over (``is_same``)."""
     for head in heads:

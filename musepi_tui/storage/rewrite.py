@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from musepi_tui.base.dataclass import dataclass
-from musepi_tui.base.errors import SessionChangedOnDiskError, SessionError
+from musepi_tui.base.errors import SessionChangedOnDiskError, SessionError, SessionUnwritableError
 from musepi_tui.base.files import replacing
 from musepi_tui.session.codec import decode_header, dump_json, encode_header, is_header
 from musepi_tui.session.entries import EntryHead, SessionHeader
@@ -156,13 +156,17 @@ def write_anew(target: Path, source: int, pieces: Sequence[Piece]) -> tuple[int,
 
 
 def refuse_hard_links(path: Path) -> None:
-    """Raises ``SessionError`` when the file has more than one name: replacing one would part them."""
+    """Raises ``SessionUnwritableError`` when the file has more than one name: replacing one would part
+    them."""
     try:
         links = path.stat().st_nlink
     except FileNotFoundError:
         return
     if links > 1:
-        raise SessionError(f"{path} has {links} names (hard links); copy it first")
+        raise SessionUnwritableError(
+            f"{path} has {links} names (hard links) and would have to be written anew under one of them",
+            f"copy it first, or use --fork {path}",
+        )
 
 
 def write_slot(target: Path, slot: Span, title: Title) -> None:

@@ -1,6 +1,6 @@
 """A new session that begins with entries copied from another one (session-format 15, lazy copies)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +38,10 @@ class SeededFile:
     def sync(self) -> None:
         """As of the file itself."""
         self._file.sync()
+
+    def remains(self, unsaved: Sequence[Entry]) -> Iterator[bytes]:
+        """As of the file itself; the copied entries are among what it lacks until they are written."""
+        return self._file.remains((*self._seed, *unsaved))
 
     def close(self) -> None:
         """As of the file itself."""

@@ -1,14 +1,14 @@
 """Appending to a session file (session-format 9, 11; safety 2)."""
 
-import contextlib
 import os
+import stat
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from musepi_tui.base.errors import SessionChangedOnDiskError, SessionError
-from musepi_tui.base.files import sync_folder
+from musepi_tui.base.files import make_private_folder, sync_folder
 from musepi_tui.session.codec import dump_json, encode_header
 from musepi_tui.session.entries import Entry, SessionHeader
 from musepi_tui.session.migrate import VERSION
@@ -21,9 +21,12 @@ from musepi_tui.storage.file_state import (
     FileState,
     adopt_lines,
     identity_of,
+    make_or_take,
     open_object,
     pin_object,
+    refuse_unwritable,
     relinked_ids,
+    take_back,
     write_lines,
 )
 from musepi_tui.storage.known import KnownEntries
@@ -31,9 +34,10 @@ from musepi_tui.storage.lines import Line, PutBlob, line_of
 from musepi_tui.storage.loading import LoadedSession
 from musepi_tui.storage.lock import WriterLock
 from musepi_tui.storage.migration import rewrite_migrated
-from musepi_tui.storage.paths import make_private_folder
+from musepi_tui.storage.paths import resolve_path
 from musepi_tui.storage.recovery import create_again, merge, replace_lines, update_slot
-from musepi_tui.storage.rewrite import with_title
+from musepi_tui.storage.rescue import remaining_bytes
+from musepi_tui.storage.rewrite import refuse_hard_links, with_title
 
 if sys.platform == "darwin":
     import fcntl
@@ -55,8 +59,6 @@ INLINE_BYTES = 4 * 1024 * 1024
 """How much of a file an append reads or copies by itself to bring it in order; more takes over 20 ms and is
 left to ``rewrite`` in a thread."""
 
-_FILE_MODE = 0o600
-
 
 class SessionFile:
     """The file of one session, open for appending; holds the writer lock from then on.
@@ -72,7 +74,7 @@ class SessionFile:
         self, path: Path, header: SessionHeader, bodies: Bodies, loaded: LoadedSession | None
     ) -> None:
         self.put_blob: PutBlob | None = None
-        target = path.resolve()
+        target = resolve_path(path)
         tree = SessionTree.empty() if loaded is None else loaded.tree
         known = KnownEntries(tree.heads, tree.order[-1] if len(tree) else None)
         self._state = FileState(path, target, header, bodies, known)
@@ -81,6 +83,7 @@ class SessionFile:
         self._lock = WriterLock(target)
         self._guard = threading.Lock()
         self._is_named_on_disk = loaded is not None
+        self._is_closed = False
 
     @classmethod
     def create(cls, path: Path, header: SessionHeader, bodies: Bodies | None = None) -> "SessionFile":
@@ -95,12 +98,16 @@ class SessionFile:
         """A session that was loaded from ``path``; takes the writer lock.
 
         Raises ``SessionBusyError`` when another process has it, ``SessionChangedOnDiskError`` when the file
-        was replaced since it was loaded, ``SessionError`` for a file that may only be read. The file itself
-        is not touched before the first append.
+        was replaced since it was loaded, ``SessionUnwritableError`` when its folder or its other names forbid
+        to write it, ``SessionError`` for one that may only be read. The file itself is not touched before the
+        first append.
         """
         if loaded.read_only_reason is not None:
             raise SessionError(f"{path}: {loaded.read_only_reason}")
         file = cls(path, loaded.header, loaded.bodies, loaded)
+        refuse_unwritable(file._state.target)
+        if file._old is not None:
+            refuse_hard_links(file._state.target)  # it will have to be written anew
         file._take_lock()
         try:
             file._state.object = pin_object(loaded, file._state.target)
@@ -168,9 +175,16 @@ class SessionFile:
         finally:
             os.close(own)
 
+    def remains(self, unsaved: Sequence[Entry]) -> Iterator[bytes]:
+        """What the file at the path lacks: see ``EntryFile``. Images that are due to lie outside stay in
+        their lines."""
+        with self._guard:
+            yield from remaining_bytes(self._state, self._old, [line_of(entry) for entry in unsaved])
+
     def close(self) -> None:
         """Gives descriptor and lock back."""
         with self._guard:
+            self._is_closed = True
             file, self._state.object = self._state.object, None
             if file is not None:
                 file.close()
@@ -197,6 +211,8 @@ class SessionFile:
         ``limit_bytes`` is how much of it may be read or copied for that, None: as much as it takes. Raises
         ``RecoveryNeededError`` when it takes more.
         """
+        if self._is_closed:
+            raise SessionError(f"{self.path} was given back; nothing is written to it any more")
         file = self._state.object
         if file is None:
             return
@@ -212,6 +228,10 @@ class SessionFile:
             and not self._state.is_suspect
         ):
             return
+        if there is not None and not stat.S_ISREG(there.st_mode):
+            raise SessionChangedOnDiskError(
+                f"{self.path} was replaced by another program and is no regular file any more"
+            )
         if self._state.is_suspect and limit_bytes is not None:
             raise RecoveryNeededError(f"{self.path} could not be synced, so it has to be written anew")
         if self._old is not None:
@@ -279,18 +299,13 @@ class SessionFile:
         state = self._state
         make_private_folder(state.target.parent)
         self._take_lock()
-        descriptor = os.open(state.target, APPEND_FLAGS | os.O_CREAT, _FILE_MODE)
-        file = FileObject(descriptor, identity_of(os.fstat(descriptor)))
+        file, is_ours = make_or_take(state)
         try:
-            if os.fstat(descriptor).st_size:
-                raise SessionChangedOnDiskError(f"{self.path} was made by another program in the meantime")
             header = dump_json(encode_header(with_title(state.header, state.title))) + b"\n"
             write_lines(state, file, lines, header)
-        except BaseException as error:
+        except BaseException:
             # A file with half a header could never be opened again; nothing in it was acknowledged.
-            if not isinstance(error, SessionChangedOnDiskError):
-                with contextlib.suppress(OSError):
-                    state.target.unlink()
+            take_back(state, file, is_ours=is_ours)
             file.close()
             state.known = KnownEntries({})
             raise

@@ -7,7 +7,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from musepi_tui.storage.paths import artifact_folder, make_private_folder
+from musepi_tui.base.files import make_private_folder
+from musepi_tui.storage.paths import artifact_folder
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 

@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from musepi_tui.base.files import atomic_write
+from musepi_tui.base.files import atomic_write, make_private_folder
 from musepi_tui.session.codec import dump_json
 from musepi_tui.session.fields import as_object, as_text
-from musepi_tui.storage.paths import Paths, make_private_folder
+from musepi_tui.storage.paths import Paths
 
 KEPT_PROMPTS = 100
 """Prompts one project recalls."""

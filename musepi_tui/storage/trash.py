@@ -11,7 +11,7 @@ from musepi_tui.base.dataclass import dataclass
 from musepi_tui.storage.glance import glance_at
 from musepi_tui.storage.list_cache import drop_row
 from musepi_tui.storage.lock import WriterLock
-from musepi_tui.storage.paths import Paths, artifact_folder
+from musepi_tui.storage.paths import Paths, artifact_folder, resolve_path
 from musepi_tui.storage.sidecars import sidecar_files
 from musepi_tui.storage.trash_folder import move_to_trash
 
@@ -49,7 +49,7 @@ def delete_session(
     path = Path(os.path.abspath(path))  # noqa: PTH100 - a link goes to the trash itself, not what it points at
     session_id = glance_at(path).id
     variables = os.environ if environ is None else environ
-    lock = WriterLock(path.resolve())
+    lock = WriterLock(resolve_path(path))
     lock.acquire()
     try:
         for copy in _copies(path):

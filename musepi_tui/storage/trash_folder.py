@@ -17,9 +17,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from musepi_tui.base.dataclass import dataclass
-from musepi_tui.base.files import sync_folder
+from musepi_tui.base.files import PRIVATE_FOLDER, make_private_folder, sync_folder
 from musepi_tui.base.process import find_program, run_quick
-from musepi_tui.storage.paths import PRIVATE_FOLDER, make_private_folder
 
 COMMAND_TIMEOUT_S = 15.0
 """A trash on a slow disk may copy; whoever waits longer is better served by the rules below."""

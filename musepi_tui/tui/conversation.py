@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from musepi_tui.runtime.events import IntentSettled, MaintenanceEnded, Notice
+from musepi_tui.runtime.events import IntentSettled, MaintenanceEnded, Notice, SaveStateChanged
 from musepi_tui.runtime.intents import Cancel, Compact, Intent, SubmitPrompt, TakeQueue
 from musepi_tui.tui.status import Status
 from musepi_tui.tui.widgets.composer import Composer
@@ -26,6 +26,7 @@ class Conversation:
         self._tell = tell
         self._open: dict[str, tuple[Intent, Then | None]] = {}
         self._told = ""
+        self._has_failed_to_save = False
         self._ended: MaintenanceEnded | None = None
 
     def send(self, intent: Intent, then: Then | None = None) -> str:
@@ -60,6 +61,18 @@ class Conversation:
     def noticed(self, event: Notice) -> None:
         """Remembers what was told, so that it is not told twice."""
         self._told = event.text
+        if event.level == "error" and event.source == "session":
+            self._has_failed_to_save = True
+
+    def saved(self, event: SaveStateChanged) -> None:
+        """Tells that everything is in the file again, to whom it was told that it could not be written."""
+        if self._has_failed_to_save and not event.unsaved:
+            self._has_failed_to_save = False
+            self._tell("info", "Everything is saved now.")
+
+    def session_changed(self) -> None:
+        """Another session is open; what was told about the one before says nothing about it."""
+        self._has_failed_to_save = False
 
     def ended(self, event: MaintenanceEnded) -> None:
         """Tells how a pass ended."""

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from musepi_tui.base.dataclass import dataclass
 
-Where: TypeAlias = Literal["app", "editor", "panel", "dialog"]
+Where: TypeAlias = Literal["app", "editor", "panel", "sessions", "dialog"]
 
 UNBOUND = "unbound+none"
 """A key nobody can press: Textual reads an empty key list as "leave the default"."""
@@ -19,7 +19,8 @@ UNBOUND = "unbound+none"
 @dataclass(frozen=True, slots=True)
 class Key:
     """One action: ``keys`` are the default keys, comma-separated, in Textual's spelling, ``action`` is the
-    method behind it. The focused part (``editor``, ``panel``, ``dialog``) is asked before ``app``."""
+    method behind it. The focused part (``editor``, ``panel``, ``dialog``) is asked before ``app``;
+    ``sessions`` is the panel with the list of sessions, whose own keys go before those of every panel."""
 
     id: str
     keys: str
@@ -106,9 +107,14 @@ KEYS: tuple[Key, ...] = (
     Key("panel.last", "end,ctrl+end", "edge(1)", "panel", "last"),
     Key("panel.accept", "enter", "accept", "panel", "choose"),
     Key("panel.cancel", "escape,ctrl+c", "cancel", "panel", "close"),
-    Key("panel.everywhere", "ctrl+a", "everywhere", "panel", "sessions of all folders"),
     Key("panel.erase", "backspace,ctrl+h", "erase", "panel", "erase in the search"),
     Key("panel.eraseAll", "ctrl+u,ctrl+w", "erase_all", "panel", "empty the search"),
+    Key("panel.everywhere", "ctrl+a", "everywhere", "sessions", "all folders, or this one only"),
+    Key("sessions.sort", "ctrl+s", "sort", "sessions", "other order: newest, first made, largest"),
+    Key("sessions.named", "ctrl+n", "named", "sessions", "only those with a name of their own"),
+    Key("sessions.paths", "ctrl+p", "paths", "sessions", "show where the files are"),
+    Key("sessions.rename", "ctrl+r", "rename", "sessions", "give the marked one another name"),
+    Key("sessions.delete", "ctrl+d", "delete", "sessions", "move the marked one to the trash"),
     Key("dialog.allow", "1,y", "answer('allow')", "dialog", "allow once"),
     Key("dialog.allowSession", "2", "answer('allow_session')", "dialog", "allow for the session"),
     Key("dialog.deny", "3,n", "answer('deny')", "dialog", "deny"),
@@ -148,10 +154,13 @@ _MODIFIERS = ("alt", "ctrl", "shift", "super")
 
 def bindings(where: Where) -> list[BindingType]:
     """The Textual bindings of one part of the screen; each has the id that ``keybindings.json`` names."""
+    own = [(row, row.keys) for row in KEYS if row.where == where]
+    if where == "sessions":
+        taken = {key for _, keys in own for key in keys.split(",")}
+        panel = [(row, row.keys.split(",")) for row in KEYS if row.where == "panel"]
+        own += [(row, ",".join(key for key in keys if key not in taken)) for row, keys in panel]
     return [
-        Binding(row.keys, row.action, row.help, id=row.id, show=False, priority=row.priority)
-        for row in KEYS
-        if row.where == where
+        Binding(keys, row.action, row.help, id=row.id, show=False, priority=row.priority) for row, keys in own
     ]
 
 

@@ -21,6 +21,8 @@ from musepi_tui.runtime.events import (
     Notice,
     Phase,
     PhaseChanged,
+    Reason,
+    SaveStateChanged,
     SessionReady,
 )
 from musepi_tui.runtime.intents import AnswerApproval, Intent
@@ -118,6 +120,7 @@ class Shell(SafeApp):
         self.on_resume(self._come_back)
         composer = self.main.composer
         composer.submit = self._submit
+        composer.submit_nothing = self._offer_access
         composer.working = lambda: self.bridge.status.is_queueing
         composer.complete_line = self.host.complete
         composer.key_actions = editor_actions(self.keymap)
@@ -161,7 +164,8 @@ class Shell(SafeApp):
                 self._greet()
                 self._offer_help()
                 self.main.transcript.to_end()
-                self._show_access()
+                self.talk.session_changed()
+                self._show_access(event.reason)
             case ApprovalAsked():
                 self.main.dialog.ask(event)
                 self.main.show_dialog()
@@ -174,6 +178,8 @@ class Shell(SafeApp):
                 self.talk.settled(event)
             case Notice():
                 self.talk.noticed(event)
+            case SaveStateChanged():
+                self.talk.saved(event)
             case AgentSettled():
                 self._refresh_place()
             case PhaseChanged(phase) if phase is not Phase.LOADING:
@@ -228,7 +234,7 @@ class Shell(SafeApp):
             return
         call = parse_call(text)
         if call is None and self.bridge.status.read_only is not None:
-            self._show_access()
+            self._offer_access()
         elif call is None:
             self.main.transcript.to_end()
             self._take(text)
@@ -237,14 +243,22 @@ class Shell(SafeApp):
             self._take(text)
             self.run_worker(self.host.run(call), name="command", exit_on_error=False)
 
-    def _show_access(self) -> None:
-        """Asks what to do with a session that may only be read; takes the question away when it is ours."""
+    def _show_access(self, reason: Reason) -> None:
+        """Asks what to do with a session that may only be read, when somebody comes to it; takes the question
+        away when it is ours."""
         from musepi_tui.tui.screens import read_only  # deferred: few sessions need it
 
         if self.bridge.status.read_only is None:
             read_only.close_choices(self)
-        else:
-            read_only.open_choices(self)
+        elif reason != "reload":
+            read_only.open_choices(self, is_read=False)
+
+    def _offer_access(self) -> None:
+        """The same question, when something is to be sent there."""
+        if self.bridge.status.read_only is not None:
+            from musepi_tui.tui.screens import read_only  # deferred: see above
+
+            read_only.open_choices(self, is_read=True)
 
     def _take(self, text: str) -> None:
         """The editor is emptied and the text remembered."""

@@ -105,7 +105,7 @@ class Status:
         self.thinking_level = view.thinking_level
         self.mode = view.mode
         self.name = view.name
-        self.cwd = view.header.cwd
+        self.cwd = view.header.cwd if view.cwd is None else str(view.cwd)
         self.steering = view.steering
         self.follow_up = view.follow_up
         self.unsaved = view.unsaved

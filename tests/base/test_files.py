@@ -1,10 +1,12 @@
 import errno
 import os
+import socket
 import stat
+from pathlib import Path
 
 import pytest
 
-from musepi_tui.base.files import atomic_write, read_regular
+from musepi_tui.base.files import atomic_write, make_private_folder, read_regular
 
 
 def _mode(path):
@@ -64,6 +66,33 @@ def test_a_very_long_name_still_gets_a_temporary_one(tmp_path):
     file = tmp_path / ("n" * 255)
     atomic_write(file, b"x")
     assert file.read_bytes() == b"x"
+
+
+def test_a_long_name_of_wide_letters_still_gets_a_temporary_one(tmp_path):
+    file = tmp_path / ("ä" * 120 + ".md")
+    atomic_write(file, b"x")
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_name_no_file_can_have_is_an_os_error(tmp_path):
+    with pytest.raises(OSError, match="NUL"):
+        read_regular(tmp_path / "a\0b", 10)
+
+
+def test_a_device_and_a_socket_are_not_opened(tmp_path, monkeypatch):
+    with socket.socket(socket.AF_UNIX) as server:
+        monkeypatch.chdir(tmp_path)
+        server.bind("s")
+    monkeypatch.setattr(os, "open", None)
+    for path in (tmp_path / "s", Path(os.devnull)):
+        with pytest.raises(OSError, match="not a regular file"):
+            read_regular(path, 10)
+
+
+def test_private_folder_is_private_with_its_parents(tmp_path):
+    make_private_folder(tmp_path / "a" / "b")
+    make_private_folder(tmp_path / "a" / "b")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "a", tmp_path / "a" / "b")} == {0o700}
 
 
 def test_reading_stops_at_the_limit(tmp_path):

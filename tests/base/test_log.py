@@ -16,15 +16,16 @@ def closed_afterwards():
 
 
 def test_warnings_go_to_a_private_file_without_secrets(tmp_path):
-    log.configure(tmp_path, secrets=["my-own-secret"])
+    state = tmp_path / "state"
+    log.configure(state, secrets=["my-own-secret"])
     logging.getLogger("musepi.test").warning("key %s and %s", "my-own-secret", "sk-abcdefghijklmnopqrst")
     logging.getLogger("musepi.test").debug("not this")
-    file = log.log_path(tmp_path)
+    file = log.log_path(state)
     text = file.read_text()
     assert "WARNING musepi.test: key my…(8+) and sk…(16+)" in text
     assert "not this" not in text
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (file.parent, state)} == {0o700}
 
 
 def test_tracebacks_are_masked_too(tmp_path):

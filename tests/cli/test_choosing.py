@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from musepi_tui.runtime.options import SessionChoice
 from musepi_tui.settings.load import load_settings
 from musepi_tui.storage.loading import load_session
 from musepi_tui.storage.paths import find_paths, session_folder
+from tests.support.imports import answered, said, text
 from tests.support.lines import chain, header_line, write_lines
 
 ID = "0198c0de-1111-7000-8000-000000000000"
@@ -62,6 +64,26 @@ def test_session_names_exactly_that_file(kind, place, tmp_path):
     if kind == "open":
         write_lines(path, header_line())
     assert choose(place, "--session", str(path)) == SessionChoice(kind, path)
+
+
+def test_session_that_is_a_pipe_is_opened_and_so_refused(place, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert choose(place, "--session", str(tmp_path / "pipe")).kind == "open"
+
+
+def test_resume_of_a_session_in_another_format_tells_what_became_of_it(place, tmp_path, capsys):
+    folder = tmp_path / ".claude" / "projects" / "-p"
+    folder.mkdir(parents=True)
+    lines = [
+        said("u", None, "one", cwd=str(place.cwd), sessionId=ID),
+        answered("a", "u", text("two"), "m", cwd=str(place.cwd), sessionId=ID),
+    ]
+    path = write_lines(folder / f"{ID}.jsonl", *lines)
+    choice = choose(place, "-r", ID)
+    assert choice.path is not None
+    told = capsys.readouterr().err
+    assert f"{path} was copied into a new session, {choice.path}; the original stays as it is" in told
+    assert f"{path}: carried over 1 assistant, 1 user" in told
 
 
 def test_continue_takes_the_newest_of_this_folder(place):

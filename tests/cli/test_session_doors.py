@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from musepi_tui.storage.loading import load_session
 from musepi_tui.storage.lock import WriterLock
 from tests.support.lines import chain, header_line, write_lines
-from tests.support.program import RpcProgram, model_flags, run_musepi, stored_messages
+from tests.support.program import RpcProgram, model_flags, run_in_shell, run_musepi, stored_messages
 from tests.support.server import ModelServer, openai_reply
 
 DEMO = ("--provider", "demo", "--model", "demo")
@@ -80,6 +81,65 @@ def test_fork_of_a_session_that_is_held_answers_in_the_copy(held, tmp_path, muse
     [copy] = musepi_home.rglob("*.jsonl")
     assert [role for _, role in stored_messages(copy)] == ["user", "user", "user", "assistant"]
     assert load_session(copy).header.parent_session == str(held)
+
+
+@pytest.mark.parametrize("mode", [("-p", "hi"), ("-p", "--mode", "json", "hi"), ("--mode", "rpc")])
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "loop"])
+def test_what_is_no_file_is_refused_at_once_in_one_line(kind, mode, tmp_path):
+    path = tmp_path / "odd"
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            try:
+                os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+            except PermissionError:
+                pytest.skip("no device may be made here")
+        case "loop":
+            path.symlink_to(path)
+        case _:
+            path.mkdir()
+    before = path.lstat()
+    run = run_musepi(*mode, "--session", str(path), *DEMO, cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith(f"{path}: ")
+    assert run.stderr.count("\n") == 1
+    assert (path.lstat().st_ino, path.lstat().st_mode) == (before.st_ino, before.st_mode)
+    assert [found.name for found in tmp_path.iterdir() if found.name.startswith("odd")] == ["odd"]
+
+
+def test_session_without_a_name_is_a_usage_error(tmp_path):
+    run = run_musepi("-p", "hi", "--session", "", *DEMO, cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "argument --session: it names no file" in run.stderr
+
+
+def test_a_working_folder_that_is_gone_is_named(tmp_path):
+    gone = tmp_path / "gone"
+    for arguments in (("-p", "hi", *DEMO), ("sessions", "list")):
+        gone.mkdir()
+        run = run_in_shell(
+            *arguments, before=f"cd {gone}; rmdir {gone};", redirect="</dev/null", cwd=tmp_path
+        )
+        assert (run.returncode, run.stdout) == (1, "")
+        assert run.stderr == (
+            f"musepi: the folder it runs in, {gone}, does not exist any more; go to another one first\n"
+        )
+
+
+def test_rpc_names_a_path_that_no_file_can_have(stored, tmp_path):
+    with RpcProgram("--session", str(stored), *DEMO, cwd=tmp_path) as rpc:
+        for command, name in (
+            ("switch_session", "sessionPath"),
+            ("delete_session", "sessionPath"),
+            ("move_session", "cwd"),
+            ("export", "path"),
+        ):
+            refused = rpc.ask(command, **{name: "a\0b"})
+            assert refused["error"] == f'{name} must name a file or folder, got "a\\u0000b"'
+        unknown = rpc.ask("move_session", cwd="~nobody-of-that-name")
+        assert "nobody knows whose home folder that is" in unknown["error"]
+        assert rpc.close_input() == 0
 
 
 def test_no_session_leaves_no_file(tmp_path, musepi_home):

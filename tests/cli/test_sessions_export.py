@@ -119,6 +119,18 @@ def test_delete_by_the_start_of_an_id(run, musepi_home):
     assert run("delete", "aaaa")[2] == 'Session "aaaa" not found.\n'
 
 
+def test_delete_of_another_tools_session_by_id_says_how_it_is_done(run, clean_environment):
+    folder = clean_environment / ".omp" / "agent" / "sessions" / "-p"
+    folder.mkdir(parents=True)
+    path = write_lines(
+        folder / "2026_omp-1.jsonl", header_line(id="omp-1"), user_record("u1", None, "hello", 1)
+    )
+    code, out, err = run("delete", "omp-1")
+    assert (code, out) == (1, "")
+    assert err == (f'"omp-1" is a session of omp. To delete that one all the same, name its file: {path}\n')
+    assert path.exists()
+
+
 def test_delete_by_path(run, tmp_path):
     path = write_full(tmp_path)
     assert run("delete", path)[:2] == (0, "Session moved to trash\n")

@@ -23,9 +23,11 @@ class FakeHost:
 
     def __init__(self) -> None:
         self.did: list[tuple[Any, ...]] = []
+        self.done: list[str] = []
 
     def send(self, intent: Any, *, done: str = "") -> str:
         self.did.append(("send", intent))
+        self.done.append(done)
         return "intent-1"
 
     def show(self, screen: str, argument: str = "") -> None:
@@ -72,11 +74,15 @@ class FakeHost:
             ("notify", "info", 'This session has no name. /name TEXT gives it one, /name "" takes it away.'),
         ),
         ("label", "here it\nbroke", ("send", SetLabel("here it broke"))),
+        ("label", ' "my  place" ', ("send", SetLabel("my place"))),
+        ("label", "don't", ("send", SetLabel("don't"))),
         ("label", "", ("send", SetLabel(""))),
+        ("name", "'The \"new\" parser'", ("send", SetName('The "new" parser'))),
         ("fork", "", ("send", ForkSession())),
         ("fork", " 0a1b2c3d ", ("send", ForkSession("0a1b2c3d"))),
         ("clone", "", ("send", CloneSession())),
-        ("move", '"../two words"', ("send", MoveSession("../two words"))),
+        ("move", '"../two words"', ("send", MoveSession("/two words"))),
+        ("move", "sub/..", ("notify", "info", "The session works in /project already.")),
         ("cwd", "", ("notify", "info", "The session works in /project. /move FOLDER changes that.")),
         ("session", "", ("show", "session", "")),
         ("status", "", ("show", "session", "")),
@@ -104,3 +110,20 @@ async def test_thinking_names_the_levels_there_are(args, level):
 )
 def test_commands_that_may_run_during_a_turn(name, now):
     assert CommandRegistry.discover().find(name).now is now
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "done"),
+    [
+        ("label", "'here'", "Labelled: here"),
+        ("label", "", "This place has no label now."),
+        ("name", "Parser", "The session is called Parser."),
+        ("name", "x" * 300, f"The session is called {'x' * 200} (names end after 200 characters)."),
+        ("name", "''", "The session has no name any more."),
+        ("move", "/tmp/../srv", "The session works in /srv from now on."),
+    ],
+)
+async def test_commands_tell_what_they_did(name, args, done):
+    host = FakeHost()
+    await CommandRegistry.discover().find(name).run(host, args)
+    assert host.done == [done]

@@ -3,6 +3,7 @@
 import re
 import resource
 import shlex
+import signal
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
@@ -152,6 +153,26 @@ def test_what_never_fitted_is_in_the_rescue_file_at_the_end(start, tmp_path, mon
     rest = rescue.read_bytes().split(b"\n", 1)[1]
     path.write_bytes(path.read_bytes() + b"\n" + rest)  # what the page on sessions tells people to do
     assert_whole(path, ids)
+
+
+@pytest.mark.parametrize("has_room", [True, False], ids=["a rescue file", "none"])
+def test_a_signal_hides_nothing_of_what_could_not_be_written(has_room, start, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    path = tmp_path / "s.jsonl"
+    program = start(path, file_limit_bytes=LIMIT_BYTES)
+    unsaved = fill_up(program)
+    if not has_room:
+        resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (0, LIMIT_BYTES))
+    program.process.send_signal(signal.SIGTERM)
+    assert program.process.wait() == 143
+    said = program.process.stderr.read().decode()
+    if has_room:
+        (rescue,) = (tmp_path / "tmp").glob("musepi-rescue-*")
+        assert str(rescue) in said
+        assert len(stored_ids(rescue)) >= unsaved
+    else:
+        assert re.search(r"session: (1 entry|\d+ entries) of this .* written nowhere", said), said
 
 
 def test_print_mode_answers_and_says_where_the_rest_is(model, tmp_path):

@@ -12,6 +12,7 @@ from musepi_tui.runtime.intents import (
     CloneSession,
     Compact,
     DeleteSession,
+    ExportSession,
     Flush,
     ForkSession,
     MoveSession,
@@ -26,6 +27,7 @@ from musepi_tui.runtime.intents import (
     WaitForSession,
 )
 from musepi_tui.runtime.options import SessionChoice
+from musepi_tui.runtime.saving import Saver
 from musepi_tui.runtime.session import SessionRuntime
 from musepi_tui.storage.loading import load_session
 from musepi_tui.storage.lock import WriterLock
@@ -116,13 +118,13 @@ async def test_clone_copies_the_path_alone(scripted, stored):
         assert len(ready.view.tree) == 2
 
 
-@pytest.mark.parametrize("intent", [ForkSession(), CloneSession()])
-async def test_a_session_without_a_file_cannot_be_copied(intent, scripted):
+@pytest.mark.parametrize(("intent", "what"), [(ForkSession(), "fork"), (CloneSession(), "clone")])
+async def test_a_session_without_a_file_cannot_be_copied(intent, what, scripted):
     _, options = scripted()
     for choice in (SessionChoice(), SessionChoice("memory")):
         async with running(replace(options, session=choice)) as harness:
             settled = await harness.settle(intent)
-            assert settled.error == "Cannot fork: this session is not saved"
+            assert settled.error == f"Cannot {what}: this session is not saved"
             assert (await harness.settle(SetName("still works"))).ok
 
 
@@ -286,6 +288,38 @@ async def test_flush_says_what_is_unsaved(scripted, stored):
     _, options = scripted()
     async with running(reopened(options, stored)) as harness:
         assert (await harness.settle(Flush())).data == {"unsaved": 0}
+
+
+@pytest.mark.parametrize(
+    ("intent", "part"),
+    [
+        (Flush(), "flush"),
+        (ExportSession("out.md"), "export_session"),
+        (DeleteSession("/nowhere.jsonl"), "delete_session"),
+        (ForkSession(), "fork_session"),
+        (MoveSession(".."), "move_session"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_bug_on_the_way_ends_the_intent_with_an_error(intent, part, scripted, stored, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise LookupError("a bug")
+
+    _, options = scripted()
+    async with running(reopened(options, stored)) as harness:
+        match part:
+            case "flush":
+                monkeypatch.setattr(Saver, "flush", fail)
+            case "export_session":
+                monkeypatch.setattr("musepi_tui.runtime.exporting.export_session", fail)
+            case "delete_session":
+                monkeypatch.setattr("musepi_tui.runtime.exchange.delete_session", fail)
+            case _:
+                monkeypatch.setattr(f"musepi_tui.runtime.switching.{part}", fail)
+        settled = await harness.settle(intent)
+        monkeypatch.undo()
+        assert settled.error is not None
+        assert "stopped unexpectedly" in settled.error
 
 
 async def test_a_session_in_memory_leaves_nothing_behind(scripted, musepi_home):

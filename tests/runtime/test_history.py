@@ -135,7 +135,7 @@ async def test_a_rescue_file_holds_what_could_not_be_saved(
 
     desk.file.append = refuse
     desk.history.append_message(a("answer"))
-    rescue = await desk.saver.close(desk.history.header)
+    rescue = await desk.saver.finish(desk.history.header.id)
     desk.file.append = real_append
     assert rescue == tmp_path / "tmp" / f"musepi-rescue-{desk.history.header.id}.jsonl"
     assert rescue.stat().st_mode & 0o777 == 0o600

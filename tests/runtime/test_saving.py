@@ -165,7 +165,7 @@ async def test_last_sync_that_fails_is_made_good_by_writing_anew(tmp_path, monke
         await settled(desk)
         desk.history.append_message(a("answer"))
         break_syncs(monkeypatch, 1)
-        assert await desk.saver.close(desk.history.header) is None
+        assert await desk.saver.finish(desk.history.header.id) is None
         assert ids(desk.path) == list(desk.history.tree.order)
 
 
@@ -178,7 +178,7 @@ async def test_unsynced_entries_are_rescued_when_nothing_helps(tmp_path, monkeyp
         entry = desk.history.append_message(a("answer"))
         break_syncs(monkeypatch, 99)
         desk.path.with_name("second-name.jsonl").hardlink_to(desk.path)  # so it cannot be written anew
-        rescue = await desk.saver.close(desk.history.header)
+        rescue = await desk.saver.finish(desk.history.header.id)
         assert ids(rescue) == [entry.id]
 
 
@@ -189,7 +189,7 @@ async def test_session_opened_for_reading_takes_nothing(tmp_path):
             desk.history.append_message(u("one"))
         assert desk.saver.unsaved == 0
         assert desk.told == []
-        assert await desk.saver.close(desk.history.header) is None
+        assert await desk.saver.finish(desk.history.header.id) is None
 
 
 async def test_session_in_memory_writes_nothing(tmp_path):
@@ -199,7 +199,7 @@ async def test_session_in_memory_writes_nothing(tmp_path):
         assert EntryAppended(entry) in desk.told
         assert desk.saver.path is None
         assert desk.saver.flush()
-        assert await desk.saver.close(desk.history.header) is None
+        assert await desk.saver.finish(desk.history.header.id) is None
     assert list(tmp_path.iterdir()) == []
 
 

@@ -578,7 +578,7 @@ async def test_a_message_that_cannot_be_written_is_kept_and_told(scripted, monke
         assert [event.saved for event in harness.of(EntryAppended)][-2:] == [False, False]
         file.append = real
     assert [entry.type for entry in load_session(harness.file).read_path()].count("message") == 4
-    assert harness.runtime.rescue_file is None
+    assert harness.runtime.rescue_files == ()
 
 
 def _refuse(_):

@@ -64,9 +64,19 @@ def test_session_that_cannot_be_read_stops_everything(tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "s.jsonl").mkdir()
     assert len(find_garbage(tmp_path / "blobs", [tmp_path / "s"], NOW_MS).files) == 1
-    (tmp_path / "s" / "t.jsonl").symlink_to(tmp_path / "s" / "t.jsonl")
+    (tmp_path / "s" / "t.jsonl").symlink_to("n" * 300)
     with pytest.raises(SessionError, match="nothing was deleted"):
         find_garbage(tmp_path / "blobs", [tmp_path / "s"], NOW_MS)
+
+
+def test_links_that_lead_nowhere_and_pipes_mention_nothing(tmp_path):
+    garbage = blob(tmp_path / "blobs", b"x")
+    sessions = tmp_path / "s"
+    sessions.mkdir()
+    (sessions / "loop.jsonl").symlink_to(sessions / "loop.jsonl")
+    (sessions / "gone.jsonl").symlink_to(sessions / "nothing")
+    os.mkfifo(sessions / "pipe.jsonl")
+    assert find_garbage(tmp_path / "blobs", [sessions], NOW_MS).files == (garbage,)
 
 
 def test_blob_written_anew_is_not_deleted(tmp_path):

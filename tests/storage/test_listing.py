@@ -16,6 +16,7 @@ from musepi_tui.storage.listing import (
     needs_import,
     newest_session,
 )
+from musepi_tui.storage.loading import load_session
 from musepi_tui.storage.paths import Paths, find_paths, session_folder
 from tests.support.lines import answer_record, chain, dump, header_line, record, user_record, write_lines
 from tests.support.shared import shared_path
@@ -59,6 +60,8 @@ def test_row_says_what_is_known(paths, cwd):
 
 SLOT = {"type": "title", "v": 1, "title": "Slot", "updatedAt": "2026-01-01T00:10:00Z", "pad": ""}
 PROMPT = user_record("u", None, "prompt")
+NAMED = record("session_info", "i", "u", 5, name="N")
+LATER = "2026-06-01T00:00:00.000Z"
 
 
 @pytest.mark.parametrize(
@@ -78,12 +81,17 @@ PROMPT = user_record("u", None, "prompt")
             "prompt",
         ),
         ([SLOT, header_line(), PROMPT, record("session_info", "i", "u", 5, name="N")], "Slot"),
+        ([SLOT | {"source": "auto"}, header_line(), PROMPT, NAMED], "N"),
+        ([header_line(title="T", titleSource="auto", timestamp=LATER), PROMPT, NAMED], "N"),
+        ([header_line(title="T", titleSource="user", timestamp=LATER), PROMPT, NAMED], "T"),
         ([header_line()], "Untitled · 00:00"),
         ([header_line(timestamp="?")], "Untitled"),
     ],
 )
 def test_title_follows_the_order_of_the_page(tmp_path, lines, title):
-    assert glance_at(write_lines(tmp_path / "s.jsonl", *lines)).title == title
+    path = write_lines(tmp_path / "s.jsonl", *lines)
+    assert glance_at(path).title == title
+    assert load_session(path).name in (title, None)
 
 
 @pytest.mark.parametrize(

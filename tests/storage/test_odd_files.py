@@ -16,6 +16,7 @@ from musepi_tui.session.rebuild import build_session_context
 from musepi_tui.storage import index
 from musepi_tui.storage.loading import LoadedSession, load_session
 from musepi_tui.storage.session_file import SessionFile
+from musepi_tui.storage.tail import open_tail
 from tests.support.builders import entry, u
 from tests.support.lines import answer_record, chain, dump, header_line, record, user_record
 from tests.support.program import run_musepi
@@ -244,6 +245,28 @@ def test_torn_header_is_not_opened_for_work_and_the_way_out_is_named(file, tmp_p
     assert f"{file}: line 1: first record is not a session header" in run.stderr
     assert f"try: musepi sessions import --salvage {file}" in run.stderr
     assert file.read_bytes() == data
+
+
+@pytest.mark.parametrize("version", ["3", True, 0, -1, 2.5, [3], {}], ids=repr)
+def test_version_that_is_none_is_refused_and_can_be_salvaged(version, file, musepi_home, capsys):
+    data = bytes_of({**header_line(), "version": version}, ONE, TWO, user_record("x1", "e1", "a branch"))
+    file.write_bytes(data)
+    for read in (load_session, open_tail):
+        with pytest.raises(NotASessionFileError, match="its version is .*, not a whole number from 1 up"):
+            read(file)
+    assert file.read_bytes() == data
+    assert main(["sessions", "import", "--salvage", str(file)]) == 0
+    copy = load_session(Path(capsys.readouterr().out.strip()))
+    assert len(copy.tree.children("e1")) == 2
+
+
+def test_version_written_with_a_fraction_of_zero_is_that_version(file):
+    line = json.dumps({**header_line(), "version": 3.0})
+    assert '"version": 3.0' in line
+    file.write_bytes(line.encode() + b"\n" + bytes_of(ONE, TWO))
+    loaded = load_session(file)
+    assert (loaded.version_on_disk, loaded.header.version, loaded.header.extra) == (3, 3, {})
+    assert list(loaded.tree.order) == ["e1", "e2"]
 
 
 def test_empty_file_becomes_a_session_with_the_first_entry(file):

@@ -1,19 +1,21 @@
 import hashlib
-import stat
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from musepi_tui.base.errors import SessionError
 from musepi_tui.session.entries import SessionHeader
 from musepi_tui.storage.paths import (
     ToolRoot,
     artifact_folder,
     encode_cwd,
+    expand_home,
     find_paths,
     find_tool_roots,
     folders_of,
-    make_private_folder,
+    resolve_path,
     same_folder,
     session_dir_override,
     session_folder,
@@ -85,10 +87,28 @@ def test_sessions_are_found_under_every_spelling(tmp_path, monkeypatch):
     assert list(folders_of(tmp_path / "missing", work)) == []
 
 
-def test_private_folder_is_private_with_its_parents(tmp_path):
-    make_private_folder(tmp_path / "a" / "b")
-    make_private_folder(tmp_path / "a" / "b")
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "a", tmp_path / "a" / "b")} == {0o700}
+def test_folder_with_a_very_long_name_has_the_one_short_spelling(tmp_path):
+    cwd = tmp_path
+    for letter in "abc":
+        cwd /= letter * 100
+    cwd.mkdir(parents=True)
+    root = tmp_path / "root"
+    (root / encode_cwd(cwd)).mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path))  # the spelling relative to it is longer than a name may be
+        assert [folder.name for folder in folders_of(root, cwd)] == [encode_cwd(cwd)]
+        assert list(folders_of(root / ("n" * 300), cwd)) == []
+
+
+def test_links_in_a_circle_and_homes_of_nobody_are_session_errors(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    if sys.version_info < (3, 13):  # later ones leave it to whoever opens the path
+        with pytest.raises(SessionError, match="circle"):
+            resolve_path(tmp_path / "loop")
+    with pytest.raises(SessionError, match="NUL|null"):
+        resolve_path(tmp_path / "a\0b")
+    with pytest.raises(SessionError, match="home folder"):
+        expand_home("~nobody-of-that-name/x")
 
 
 def test_artifacts_lie_next_to_the_session():

@@ -192,7 +192,9 @@ def test_replaced_file_gets_what_it_lacks_byte_for_byte(file):
         file, header_line(title="theirs"), *chain("a longer text", "b"), user_record("f1", "e2", "theirs")
     )
     told = session.append([said("n1", "n0")])
-    assert "replaced" in told.notices[0]
+    assert told.notices[1] == (
+        f"session: {file} was replaced by another program; 1 entry that it lacked was written again"
+    )
     assert [head.id for head in told.foreign] == ["f1"]
     assert told.changed == ("e1",)
     assert line in file.read_bytes()
@@ -212,6 +214,7 @@ def test_replacement_with_the_same_entries_changes_nothing(file):
     told = session.append([said("n1", "n0")])
     session.close()
     assert (told.changed, told.foreign) == ((), ())
+    assert told.notices == (f"session: {file} was replaced by another program; it lacks nothing",)
     assert file.read_bytes().startswith(before)
     assert ids(file) == ["e1", "e2", "n0", "n1"]
 
@@ -269,6 +272,23 @@ def test_file_without_its_header_is_not_touched(file):
     with pytest.raises(SessionChangedOnDiskError, match="cut short"):
         session.append([said("n1", "n0")])
     assert file.stat().st_size == 20
+    session.close()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_in_its_place_stays_there(kind, file):
+    session = opened(file)
+    session.append([said("n0", "e2")])
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.mkdir()
+    before = file.stat()
+    for write in (lambda: session.append([said("n1", "n0")]), lambda: session.rewrite(Changes())):
+        with pytest.raises(SessionChangedOnDiskError, match="is no regular file any more"):
+            write()
+    assert (file.stat().st_ino, file.stat().st_mode) == (before.st_ino, before.st_mode)
     session.close()
 
 

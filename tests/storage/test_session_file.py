@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -229,6 +230,66 @@ def test_failed_creation_can_be_tried_again(file, monkeypatch, room):
     heads = session.append(entries).heads
     session.close()
     assert load_session(file).heads == heads
+
+
+def test_file_that_was_there_empty_is_empty_again_after_a_failure(file, monkeypatch):
+    file.parent.mkdir()
+    file.touch()
+    before = file.stat().st_ino
+    disk = FullDisk(monkeypatch)
+    disk.room = 200
+    session = new_session(file)
+    with pytest.raises(SessionError, match="No space left"):
+        session.append(next_entries(3, None))
+    assert (file.stat().st_ino, file.read_bytes()) == (before, b"")
+    disk.room = 10_000
+    session.append(next_entries(3, None))
+    session.close()
+    assert file.stat().st_ino == before
+    assert len(load_session(file).heads) == 3
+
+
+def make_odd(kind: str, path: Path) -> None:
+    """Something with that name that is no file."""
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as server:
+                folder = os.open(path.parent, os.O_RDONLY)
+                server.bind(f"/proc/self/fd/{folder}/{path.name}")  # a socket's name has 107 characters
+                os.close(folder)
+        case "device":
+            try:
+                os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+            except PermissionError:
+                pytest.skip("no device may be made here")
+        case _:
+            path.mkdir()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "device", "folder"])
+def test_what_is_no_file_is_never_written_nor_removed(kind, file):
+    file.parent.mkdir()
+    make_odd(kind, file)
+    before = file.lstat()
+    session = new_session(file)
+    for _ in range(2):
+        with pytest.raises(SessionError, match=r"not a regular file|directory"):
+            session.append(next_entries(after=None))
+        assert (file.lstat().st_ino, file.lstat().st_mode) == (before.st_ino, before.st_mode)
+    session.close()
+
+
+def test_file_that_was_given_back_is_not_written_nor_locked_again(file):
+    session = new_session(file)
+    session.append(next_entries(after=None))
+    before = file.read_bytes()
+    session.close()
+    with pytest.raises(SessionError, match="was given back"):
+        session.append(next_entries(1, "n0", "m"))
+    assert file.read_bytes() == before
+    assert sorted(item.name for item in file.parent.iterdir()) == ["s.jsonl"]
 
 
 LINE_BYTES = 180

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from musepi_tui.runtime.intents import OpenSession, SelectModel
+from musepi_tui.runtime.intents import DeleteSession, OpenSession, RenameSession, SelectModel, SetName
 from musepi_tui.storage.listing import Batch, DamagedFile, SessionInfo
 from musepi_tui.tui.screens.panel import matches
-from musepi_tui.tui.screens.resume import age
+from musepi_tui.tui.screens.session_rows import age
 from tests.support.builders import START_MS
 from tests.support.screens import on_stage
 
@@ -74,17 +74,24 @@ async def test_rows_of_other_tools_name_them(tmp_path):
         await stage.shows("Claude Code · …her-long-folder/website")
         await stage.type("claude")
         await stage.until(lambda: "Rename the modules" not in stage.text)
-        await stage.press("enter")
-        assert stage.sent == [OpenSession("/other/claude-4.jsonl")]
+        assert "Plan the release" in stage.text
 
 
-async def test_damaged_files_are_shown_with_their_reason_and_cannot_be_opened(tmp_path):
-    async with on_stage(tmp_path, size=(120, 40), prepare=with_foreign_sessions) as stage:
+async def test_damaged_files_are_reached_by_keys_and_say_why_they_cannot_be_opened(tmp_path):
+    reason = "line 1: first record is not a session header"
+    async with on_stage(tmp_path, size=(50, 14), prepare=with_foreign_sessions) as stage:
         stage.app.host.show("resume")
-        await stage.shows("torn.jsonl  line 1: first record is not a session header")
-        await stage.press("end", "down", "down")
+        await stage.shows("Fix the parser")
+        await stage.press("end", "up")
+        await stage.shows("torn.jsonl")
+        assert reason not in stage.text
         await stage.press("enter")
-        assert stage.sent == [OpenSession("/other/musepi-6.jsonl")]
+        await stage.shows(reason)
+        await stage.press("end")
+        await stage.shows("musepi sessions check /s/torn.jsonl")
+        await stage.press("escape")
+        await stage.press("home", "enter")
+        assert stage.sent == [OpenSession("/s/0.jsonl")]
 
 
 async def test_list_fills_while_the_marked_row_stays(tmp_path):
@@ -156,6 +163,199 @@ async def test_argument_that_is_a_path_is_opened_as_one(tmp_path, argument, path
         await stage.paste(f"/resume {argument}")
         await stage.press("enter")
         await stage.until(lambda: stage.sent == [OpenSession(str(tmp_path / path))])
+
+
+async def test_all_folders_can_be_asked_for_with_the_command(tmp_path):
+    asked = []
+
+    def scoped(runtime):
+        async def read(*, everywhere, progress):
+            asked.append(everywhere)
+            return tuple(info(number, title) for number, title in enumerate(TITLES))
+
+        runtime.list_sessions = read
+
+    async with on_stage(tmp_path, prepare=scoped) as stage:
+        await stage.paste("/resume --all slow")
+        await stage.press("enter")
+        await stage.shows("Why is it slow?")
+        assert "Sessions · all folders" in stage.text
+        assert "Fix the parser" not in stage.text
+        assert asked == [True]
+
+
+async def test_sessions_of_this_folder_come_first_among_all(tmp_path):
+    def mixed(runtime):
+        elsewhere = tuple(replace(info(number, f"Elsewhere {number}"), cwd="/srv") for number in (1, 2))
+        runtime.sessions = (elsewhere[0], info(3, "Here"), elsewhere[1])
+
+    async with on_stage(tmp_path, prepare=mixed) as stage:
+        await stage.paste("/resume --all")
+        await stage.press("enter")
+        await stage.shows("Elsewhere 2")
+        assert [item.label for item in stage.app.screen.items] == ["Here", "Elsewhere 1", "Elsewhere 2"]
+
+
+async def test_enter_takes_the_best_hit_also_while_the_list_fills(tmp_path):
+    long_prompt = replace(info(1, "Other work"), first_message="many or different edits, /mode included")
+    exact = info(2, "/mode")
+
+    def slow(runtime):
+        async def read(*, everywhere, progress):
+            progress(Batch((long_prompt,), done=1, total=9))
+            await runtime.go_on.wait()
+            progress(Batch((exact,), done=9, total=9))
+            return (long_prompt, exact)
+
+        runtime.go_on = asyncio.Event()
+        runtime.list_sessions = read
+
+    async with on_stage(tmp_path, prepare=slow) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Other work")
+        await stage.type("/mode")
+        assert stage.app.screen.chosen.label == "Other work"
+        stage.runtime.go_on.set()
+        await stage.until(lambda: len(stage.app.screen.items) == 2)
+        await stage.press("enter")
+        assert stage.sent == [OpenSession("/s/2.jsonl")]
+
+
+async def test_the_open_session_is_marked_by_its_file(tmp_path):
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder)
+
+    def copies(runtime):
+        same = [replace(info(number, title), id="same") for number, title in enumerate(TITLES)]
+        files = (folder / "a.jsonl", folder / "b.jsonl", tmp_path / "a.jsonl")
+        runtime.sessions = [replace(row, path=file) for row, file in zip(same, files, strict=True)]
+        runtime.view_now = replace(runtime.view_now, file=tmp_path / "link" / "a.jsonl")
+
+    async with on_stage(tmp_path, prepare=copies) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Fix the parser ✓")
+        assert stage.text.count("✓") == 1
+
+
+async def test_pasted_text_searches_as_text_and_its_first_line_alone(tmp_path):
+    async with on_stage(tmp_path, prepare=with_sessions) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Fix the parser")
+        await stage.paste("\r\nwri\x1b[31mte\x1b[5;5H\tthe\rrm -rf")
+        assert stage.app.screen.query_text.split() == ["write", "the"]
+        assert "\x1b" not in stage.app.screen.query_text
+        await stage.until(lambda: "Fix the parser" not in stage.text)
+        assert "Write the notes" in stage.text
+
+
+async def test_other_orders_and_named_sessions_only(tmp_path):
+    def rows(runtime):
+        prompt = replace(info(0, "Make it fast"), first_message="Make it fast", size=10)
+        named = replace(info(1, "Speed"), first_message="Make it faster", size=2_000)
+        bare = replace(info(2, "Untitled · 12:00"), is_named=False, size=30)
+        runtime.sessions = (prompt, replace(named, created="2025-06-15T15:00:00.000Z"), bare)
+
+    def labels() -> list[str]:
+        return [item.label for item in stage.app.screen.items]
+
+    async with on_stage(tmp_path, size=(120, 24), prepare=rows) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Make it fast")
+        await stage.press("ctrl+s")
+        await stage.shows("Sessions · by creation")
+        assert labels() == ["Speed", "Make it fast", "Untitled · 12:00"]
+        await stage.press("ctrl+s")
+        await stage.shows("2.0kB")
+        assert labels() == ["Speed", "Untitled · 12:00", "Make it fast"]
+        await stage.press("ctrl+s", "ctrl+p")
+        await stage.shows("/s/0.jsonl")
+        await stage.press("ctrl+n")
+        await stage.shows("Sessions · named")
+        assert labels() == ["Speed"]
+
+
+async def test_a_session_is_deleted_after_a_yes_only(tmp_path):
+    async with on_stage(tmp_path, prepare=with_sessions) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Write the notes")
+        await stage.press("down", "ctrl+d")
+        await stage.shows("Delete Write the notes?")
+        await stage.press("enter")
+        assert stage.sent == []
+        await stage.press("ctrl+d")
+        await stage.shows("move it to the trash")
+        await stage.press("down", "enter")
+        assert stage.sent == [DeleteSession("/s/1.jsonl")]
+        stage.runtime.settle(left=["/s/1.artifacts"])
+        await stage.until(lambda: len(stage.app.screen.items) == 2)
+        assert stage.app.screen.chosen.label == "Why is it slow?"
+        await stage.press("escape")
+        await stage.shows("Moved to the trash: Write the notes")
+        assert "/s/1.artifacts belonged to the session" in stage.text
+
+
+async def test_a_session_that_cannot_be_deleted_stays_in_the_list(tmp_path):
+    async with on_stage(tmp_path, prepare=with_sessions) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Write the notes")
+        await stage.press("ctrl+d", "down", "enter")
+        stage.runtime.settle(error="/s/0.jsonl could not be moved to the trash: no room")
+        await stage.settle()
+        assert len(stage.app.screen.items) == 3
+        await stage.press("escape")
+        await stage.shows("could not be moved to the trash")
+
+
+async def test_a_session_gets_another_name(tmp_path):
+    async with on_stage(tmp_path, prepare=with_sessions) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Write the notes")
+        await stage.press("down", "ctrl+r")
+        await stage.shows("Call it Write the notes")
+        await stage.press("ctrl+u")
+        await stage.shows("Take its name away")
+        await stage.type("The big plan")
+        await stage.press("enter")
+        assert stage.sent == [RenameSession("/s/1.jsonl", "The big plan")]
+        stage.runtime.settle(name="The big plan")
+        await stage.shows("The big plan")
+        assert stage.app.screen.chosen.label == "The big plan"
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        (("ctrl+d",), "go to another one first"),
+        (("down", "ctrl+d"), "pi keeps this session"),
+        (("down", "ctrl+r"), "pi keeps this session"),
+    ],
+)
+async def test_what_may_not_be_changed_says_so_in_the_list(tmp_path, keys, told):
+    def rows(runtime):
+        runtime.sessions = (info(0, "Mine"), FOREIGN[0])
+        runtime.view_now = replace(runtime.view_now, file=Path("/s/0.jsonl"))
+
+    async with on_stage(tmp_path, prepare=rows) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Port the lexer")
+        await stage.press(*keys)
+        await stage.shows(told)
+        assert stage.sent == []
+
+
+async def test_the_open_session_is_renamed_as_the_open_one(tmp_path):
+    def rows(runtime):
+        with_sessions(runtime)
+        runtime.view_now = replace(runtime.view_now, file=Path("/s/0.jsonl"))
+
+    async with on_stage(tmp_path, prepare=rows) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Fix the parser")
+        await stage.press("ctrl+r")
+        await stage.type("!")
+        await stage.press("enter")
+        assert stage.sent == [SetName("Fix the parser!")]
 
 
 async def test_resume_lists_sessions_and_opens_the_marked_one(tmp_path):

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from musepi_tui.runtime.events import SessionReady
-from musepi_tui.runtime.intents import Cancel, ForkSession, SubmitPrompt, WaitForSession
-from tests.support.builders import a, path, u
+from musepi_tui.runtime.intents import Cancel, ForkSession, OpenSession, SubmitPrompt, WaitForSession
+from tests.support.builders import a, call, path, u
 from tests.support.screens import on_stage
 
 BUSY = "session is open in another musepi (pid 4711)"
@@ -20,7 +20,8 @@ def newer(runtime):
 
 
 def own_again(runtime):
-    return SessionReady(replace(runtime.view_now, read_only=False, read_only_cause=None), "resume")
+    view = replace(runtime.view_now, read_only=False, read_only_cause=None, can_wait=False)
+    return SessionReady(view, "resume")
 
 
 async def test_the_choices_are_asked_at_once(tmp_path):
@@ -44,7 +45,54 @@ async def test_the_bar_stays_with_the_whole_sentence(tmp_path):
         await stage.settle()
         shown = " ".join(stage.text.split())
         assert f"{BUSY}; fork it (/fork) or close the other one" in shown
-        assert "enter for what can be done" in shown
+        assert "shown as it was when it was read · enter: read it again" in shown
+
+
+async def test_enter_in_an_empty_editor_opens_the_choices(tmp_path):
+    async with on_stage(tmp_path, prepare=busy) as stage:
+        await stage.shows("Fork")
+        await stage.press("escape")
+        await stage.until(lambda: "Fork" not in stage.text)
+        await stage.press("enter")
+        await stage.shows("Fork")
+        assert "Read again" in stage.text
+
+
+async def test_the_session_is_read_again_without_another_question(tmp_path):
+    def stored(runtime):
+        busy(runtime)
+        runtime.view_now = replace(runtime.view_now, file=tmp_path / "s.jsonl")
+
+    async with on_stage(tmp_path, prepare=stored) as stage:
+        await stage.shows("Fork")
+        await stage.press("escape")
+        await stage.press("enter")
+        await stage.shows("Read again")
+        await stage.press("down", "down", "enter")
+        assert stage.sent == [OpenSession(str(tmp_path / "s.jsonl"), "again")]
+        await stage.tell(SessionReady(stage.runtime.view_now, "reload"))
+        assert "Fork" not in stage.text
+        assert "read-only" in stage.text
+
+
+async def test_what_is_typed_into_the_question_goes_to_the_editor(tmp_path):
+    async with on_stage(tmp_path, prepare=newer) as stage:
+        await stage.shows("Fork")
+        await stage.type("hi")
+        await stage.press("enter")
+        await stage.shows("Fork")
+        assert stage.draft == "hi"
+        assert stage.sent == []
+
+
+async def test_a_call_that_runs_elsewhere_is_not_drawn_as_cancelled(tmp_path):
+    entries = path(u("go"), a(calls=[call("bash", command="make")]))
+    async with on_stage(tmp_path, *entries, prepare=busy) as stage:
+        await stage.press("escape")
+        await stage.shows("make")
+        assert "cancelled" not in stage.text
+        await stage.tell(own_again(stage.runtime))
+        await stage.shows("cancelled")
 
 
 @pytest.mark.parametrize(("keys", "sent"), [((), ForkSession()), (("down",), WaitForSession())])

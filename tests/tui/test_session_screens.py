@@ -3,14 +3,17 @@ from pathlib import Path
 
 import pytest
 
+from musepi_tui.runtime.events import Notice, SaveStateChanged
 from musepi_tui.runtime.intents import OpenSession
 from musepi_tui.session.messages import Usage
 from musepi_tui.storage.listing import SessionInfo
 from musepi_tui.tui.screens.session import session_items
 from tests.support.builders import a, path, state, u
+from tests.support.lines import chain, header_line, write_lines
 from tests.support.screens import on_stage
 from tests.support.transcripts import session_view
 
+HERE = "/home/ada/parser"
 TIME = "2025-06-15T14:00:00.000Z"
 
 
@@ -70,10 +73,10 @@ def info(cwd: str) -> SessionInfo:
     ("exists", "keys", "sent"),
     [
         (True, (), [OpenSession("/s/1.jsonl", "there")]),
-        (True, ("down",), [OpenSession("/s/1.jsonl", "fork")]),
+        (True, ("down",), [OpenSession("/s/1.jsonl", "fork", HERE)]),
         (True, ("down", "down"), []),
-        (False, (), [OpenSession("/s/1.jsonl", "move")]),
-        (False, ("down",), [OpenSession("/s/1.jsonl", "fork")]),
+        (False, (), [OpenSession("/s/1.jsonl", "move", HERE)]),
+        (False, ("down",), [OpenSession("/s/1.jsonl", "fork", HERE)]),
     ],
 )
 async def test_a_session_of_another_folder_is_asked_about(exists, keys, sent, tmp_path):
@@ -89,7 +92,7 @@ async def test_a_session_of_another_folder_is_asked_about(exists, keys, sent, tm
         await stage.press("enter")
         await stage.shows("Fix the parser")
         await stage.press("enter")
-        await stage.shows("Open here")
+        await stage.shows("Open a copy here")
         assert (f"This session belongs to {there}" in stage.text) is exists
         await stage.press(*keys, "enter")
         assert stage.sent == sent
@@ -106,3 +109,66 @@ async def test_a_session_of_this_folder_opens_at_once(cwd, tmp_path):
         await stage.shows("Fix the parser")
         await stage.press("enter")
         assert stage.sent == [OpenSession("/s/1.jsonl")]
+
+
+@pytest.mark.parametrize(
+    ("tool", "exists", "rows"),
+    [
+        ("claude", True, ["Open there", "Open here", "Cancel"]),
+        ("codex", False, ["Open here", "Cancel"]),
+        ("pi", False, ["Open a copy here", "Move it here", "Cancel"]),
+    ],
+)
+async def test_sessions_of_other_tools_are_asked_about_too(tool, exists, rows, tmp_path):
+    there = tmp_path / "there"
+    if exists:
+        there.mkdir()
+
+    def with_session(runtime):
+        runtime.sessions = [replace(info(str(there)), tool=tool, is_own=False)]
+
+    async with on_stage(tmp_path, prepare=with_session, size=(160, 24)) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("Fix the parser")
+        await stage.press("enter")
+        await stage.shows("Cancel")
+        assert [item.label for item in stage.app.screen.items] == rows
+        await stage.press("home", *(("down",) if exists else ()), "enter")
+        assert stage.sent == [OpenSession("/s/1.jsonl", "fork", HERE)]
+
+
+async def test_a_path_of_another_folder_is_asked_about(tmp_path):
+    file = write_lines(tmp_path / "s.jsonl", header_line(id="s", cwd="/gone/away"), *chain("a"))
+    async with on_stage(tmp_path) as stage:
+        await stage.paste(f"/resume {file}")
+        await stage.press("enter")
+        await stage.shows("The folder /gone/away is gone")
+        await stage.press("enter")
+        assert stage.sent == [OpenSession(str(file), "move", HERE)]
+
+
+async def test_the_screen_names_the_folder_where_tools_work(tmp_path):
+    def moved(runtime):
+        runtime.view_now = replace(runtime.view_now, cwd=Path("/srv/website"))
+
+    async with on_stage(tmp_path, prepare=moved, size=(100, 30)) as stage:
+        assert "/srv/website" in stage.text
+        assert "parser" not in stage.text
+        await stage.paste("/session")
+        await stage.press("enter")
+        await stage.shows("tools work in")
+
+
+# -- what was told about saving
+
+
+async def test_it_is_told_when_everything_is_saved_again_after_a_failure(tmp_path):
+    async with on_stage(tmp_path, *path(u("hi"))) as stage:
+        await stage.tell(SaveStateChanged(2), SaveStateChanged(0))
+        assert "saved" not in stage.text
+        failure = Notice("error", "session: could not write s.jsonl: No space left on device", "session")
+        await stage.tell(failure, SaveStateChanged(3), SaveStateChanged(1))
+        assert "Everything is saved" not in stage.text
+        await stage.tell(SaveStateChanged(0), SaveStateChanged(0))
+        await stage.shows("Everything is saved now.")
+        assert "×2" not in stage.text

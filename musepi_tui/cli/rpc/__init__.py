@@ -1,6 +1,6 @@
 """The RPC door."""
 
-from musepi_tui.cli.headless import run_until_signal, tell_rescue
+from musepi_tui.cli.headless import run_until_signal, with_runtime
 from musepi_tui.cli.rpc.server import RpcServer
 from musepi_tui.runtime.options import RuntimeOptions
 from musepi_tui.runtime.session import SessionRuntime
@@ -12,8 +12,10 @@ def run_rpc(options: RuntimeOptions) -> int:
 
 
 async def _run(options: RuntimeOptions) -> int:
-    async with SessionRuntime.open(options) as runtime:
+    async def serve(runtime: SessionRuntime) -> int:
         server = RpcServer(runtime)
         runtime.begin()
-        code = await server.serve()
-    return 1 if tell_rescue(runtime) else code
+        return await server.serve()
+
+    code, unsaved = await with_runtime(options, serve)
+    return 1 if unsaved else code

@@ -1,5 +1,6 @@
 """What an RPC handler is (contract 3.2, tui 9.4)."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -61,6 +62,14 @@ def text_argument(arguments: Arguments, name: str, *, default: str | None = None
     if not isinstance(value, str):
         found = "nothing" if value is None else type(value).__name__
         raise RpcError(f"{name} must be a string, got {found}")
+    return value
+
+
+def path_argument(arguments: Arguments, name: str) -> str:
+    """A string argument that names a file or folder. Raises ``RpcError`` for what no name can be."""
+    value = text_argument(arguments, name)
+    if not value or "\0" in value:
+        raise RpcError(f"{name} must name a file or folder, got {json.dumps(value)}")
     return value
 
 

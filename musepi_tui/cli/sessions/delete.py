@@ -4,17 +4,18 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from musepi_tui.base.errors import SessionError
 from musepi_tui.cli.sessions.places import find_places
 from musepi_tui.cli.tables import print_error, print_line
-from musepi_tui.storage.listing import find_session
+from musepi_tui.storage.listing import SessionInfo, find_session
+from musepi_tui.storage.paths import Paths
 from musepi_tui.storage.trash import MOVED, REMOVED, delete_session
 
 
 def delete(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Deletes one session; 1 when no trash takes it, which leaves it where it is. Raises ``SessionError``."""
     paths, override = find_places(environ, arguments.session_dir)
-    # By id only our own: a session of another tool has to be named by its path.
-    found = find_session(paths, Path.cwd(), arguments.id, override=override, foreign=False)
+    found = _find(paths, arguments.id, override)
     outcome = delete_session(found.path, paths, environ=environ, permanently=arguments.permanently)
     if not outcome.done:
         remedy = (
@@ -26,3 +27,18 @@ def delete(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_error(f"{path} belonged to the session and could not be deleted with it.")
     print_line(REMOVED if arguments.permanently else MOVED)
     return 0
+
+
+def _find(paths: Paths, reference: str, override: Path | None) -> SessionInfo:
+    """The session that is meant. By id only our own: one of another tool has to be named by its path."""
+    try:
+        return find_session(paths, Path.cwd(), reference, override=override, foreign=False)
+    except SessionError as error:
+        try:
+            foreign = find_session(paths, Path.cwd(), reference, override=override)
+        except SessionError:
+            raise error from None
+        raise SessionError(
+            f'"{reference}" is a session of {foreign.tool}. To delete that one all the same, name its file: '
+            f"{foreign.path}"
+        ) from error

@@ -31,7 +31,7 @@ def import_files(arguments: argparse.Namespace, environ: Mapping[str, str]) -> i
             print_error(str(error))
             continue
         done.append((file, imported))
-        _tell(file, imported)
+        tell_import(file, imported)
         if not arguments.json:
             print_line(str(imported.path))
     if arguments.json:
@@ -46,7 +46,7 @@ def _files_of(paths: Paths, tool: str, cwd: Path | None) -> Sequence[Path]:
     return [row.path for row in reversed(chosen)]
 
 
-def _tell(file: Path, imported: Imported) -> None:
+def tell_import(file: Path, imported: Imported) -> None:
     """Says on stderr what became of a file, in one line for each thing."""
     carried = _listed(imported.counts) or "nothing"
     skipped = _listed(imported.skipped)

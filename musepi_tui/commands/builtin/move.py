@@ -1,5 +1,8 @@
 """``/move``: another working folder for the session."""
 
+import asyncio
+from pathlib import Path
+
 from musepi_tui.commands.registry import split_arguments
 from musepi_tui.commands.types import Command, CommandHost
 from musepi_tui.runtime.intents import MoveSession
@@ -7,11 +10,21 @@ from musepi_tui.runtime.intents import MoveSession
 
 async def move(host: CommandHost, args: str) -> None:
     """Moves the session to the folder, which must exist; its file goes along."""
+    view = host.view()
+    cwd = Path(view.header.cwd) if view.cwd is None else view.cwd
     folders = split_arguments(args)
     if len(folders) != 1:
-        host.notify("info", f"The session works in {host.view().header.cwd}. /move FOLDER changes that.")
+        host.notify("info", f"The session works in {cwd}. /move FOLDER changes that.")
+        return
+    folder = await asyncio.to_thread(_resolve, cwd, folders[0])
+    if folder == await asyncio.to_thread(_resolve, cwd, "."):
+        host.notify("info", f"The session works in {folder} already.")
     else:
-        host.send(MoveSession(folders[0]), done="The session works there from now on.")
+        host.send(MoveSession(str(folder)), done=f"The session works in {folder} from now on.")
+
+
+def _resolve(cwd: Path, folder: str) -> Path:
+    return (cwd / Path(folder).expanduser()).resolve()
 
 
 COMMAND = Command(

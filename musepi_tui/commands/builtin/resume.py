@@ -8,4 +8,4 @@ async def resume(host: CommandHost, args: str) -> None:
     host.show("resume", args)
 
 
-COMMAND = Command("resume", resume, help="open another session", usage="[id or title]")
+COMMAND = Command("resume", resume, help="open another session", usage="[--all] [id or title]")

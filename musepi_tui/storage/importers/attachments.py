@@ -5,9 +5,9 @@ import os
 import stat
 from pathlib import Path
 
+from musepi_tui.base.files import make_private_folder
 from musepi_tui.storage.importers.tally import Tally
 from musepi_tui.storage.new_file import copy_range
-from musepi_tui.storage.paths import make_private_folder
 
 MAX_DEPTH = 8
 """How deep folders are copied; sub-agents of sub-agents need three levels."""

@@ -41,7 +41,7 @@ def open_envelope(fields: Mapping[str, Any]) -> Envelope:
 
 def is_envelope(fields: Mapping[str, Any]) -> bool:
     """Whether a record is ``{timestamp, type, payload}`` with a type of Codex."""
-    return fields.get("type") in _ENVELOPES and as_object(fields.get("payload")) is not None
+    return as_text(fields.get("type")) in _ENVELOPES and as_object(fields.get("payload")) is not None
 
 
 def is_bare_meta(fields: Mapping[str, Any]) -> bool:

@@ -1,43 +1,73 @@
 """A session of another folder: open it here, or there (TUI-4.84)."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from musepi_tui.base.errors import SessionError
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.runtime.intents import OpenSession
 from musepi_tui.storage.foreign import needs_import
 from musepi_tui.storage.paths import same_folder
 from musepi_tui.tui.screens.panel import Item, Panel, PanelText
+from musepi_tui.tui.screens.session_rows import is_same_file
 
 if TYPE_CHECKING:
     from musepi_tui.storage.glance import SessionInfo
     from musepi_tui.tui.shell import Shell
 
-COPY = Item("fork", "Open here", "in a copy; the session itself stays as it is")
-MOVE = Item("move", "Open here", "the session belongs to this folder from now on")
+COPY = Item("fork", "Open a copy here", "the session itself stays as it is")
+IMPORT = Item("fork", "Open here", "the copy that is made belongs to this folder")
+MOVE = Item("move", "Move it here", "the session belongs to this folder from now on")
+THERE = Item("there", "Open there", "tools work in its own folder")
 CANCEL = Item("cancel", "Cancel")
 
 
 def open_stored(app: "Shell", info: "SessionInfo") -> None:
     """Opens a stored session; where it belongs to another folder, after asking which one counts.
 
-    What another tool wrote in a format of its own is copied anyway, so there is nothing to ask.
+    What another tool wrote in a format of its own is copied either way.
     """
     here = Path(app.bridge.status.cwd or app.runtime.options.cwd)
-    if needs_import(info) or not info.cwd or same_folder(info.cwd, here):
+    is_open = is_same_file(info.path, app.runtime.view().file)
+    if is_open or not info.cwd or same_folder(info.cwd, here):
         app.send(OpenSession(str(info.path)))
         return
     is_there = Path(info.cwd).is_dir()
     folder = " ".join(display_safe(info.cwd).split())
     title = f"This session belongs to {folder}" if is_there else f"The folder {folder} is gone"
-    there = Item("there", "Open there", "tools work in its own folder")
-    items = (there, COPY, CANCEL) if is_there else (MOVE, COPY, CANCEL)
+    items = _choices(info, is_there=is_there)
     panel = Panel(app.looks.palette, PanelText(title), lambda _: items, searchable=False)
 
     def decided(key: str | None) -> None:
         how: Literal["there", "move", "fork"]
         for how in ("there", "move", "fork"):
             if key == how:
-                app.send(OpenSession(str(info.path), how))
+                app.send(OpenSession(str(info.path), how, "" if how == "there" else str(here)))
 
     app.push_screen(panel, decided)
+
+
+def _choices(info: "SessionInfo", *, is_there: bool) -> tuple[Item, ...]:
+    """The answers, the one that changes least first: a file of another tool is moved only when asked to."""
+    if needs_import(info):
+        here: tuple[Item, ...] = (IMPORT,)
+    elif is_there:
+        here = (COPY,)
+    else:
+        here = (MOVE, COPY) if info.is_own else (COPY, MOVE)
+    return (THERE, *here, CANCEL) if is_there else (*here, CANCEL)
+
+
+async def open_file(app: "Shell", path: Path) -> None:
+    """The same for a session that was named by its path; one that cannot be read is left to the runtime to
+    refuse."""
+    from musepi_tui.storage.listing import find_session  # deferred: not needed for the first frame
+
+    options = app.runtime.options
+    try:
+        info = await asyncio.to_thread(find_session, options.paths, options.cwd, str(path))
+    except SessionError:
+        app.send(OpenSession(str(path)))
+    else:
+        open_stored(app, info)

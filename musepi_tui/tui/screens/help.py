@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from musepi_tui.tui.shell import Shell
 
 HINT = "type to search · up, down, pageUp, pageDown scroll · esc close"
-PARTS = {"app": "Everywhere", "editor": "Editor", "panel": "Lists", "dialog": "Questions"}
+PARTS = {
+    "app": "Everywhere",
+    "editor": "Editor",
+    "panel": "Lists",
+    "sessions": "List of sessions",
+    "dialog": "Questions",
+}
 FIRST_KEYS = frozenset(
     {"app.interrupt", "app.clear", "app.tools.expand", "app.thinking.toggle", "app.editor.external"}
 )

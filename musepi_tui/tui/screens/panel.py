@@ -12,8 +12,10 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from musepi_tui.base.cells import cell_width
+from musepi_tui.base.cells import cell_width, cut_cells
+from musepi_tui.base.safe_text import display_safe
 from musepi_tui.tui.keys import bindings
+from musepi_tui.tui.pastes import clean_paste
 from musepi_tui.tui.themes import Palette
 from musepi_tui.tui.widgets.drawing import GROUND, Row, app_of, cut_row, row_cells, spread, strip_of
 
@@ -169,10 +171,10 @@ class Panel(ModalScreen[str | None]):
         self.search(self.query_text)
 
     def search(self, query: str) -> None:
-        """Shows the rows for a search."""
-        self.query_text = query
+        """Shows the rows for a search. Only what a terminal shows as it is can be searched for."""
+        self.query_text = display_safe(query).replace("\n", " ")
         rows_before = len(self.items)
-        self.items = self._find(query)
+        self.items = self._find(self.query_text)
         current = (index for index, item in enumerate(self.items) if item.current)
         self.index = next(current, self._choosable(0, 1)) if not query else self._choosable(0, 1)
         self._keep_visible()
@@ -248,16 +250,17 @@ class Panel(ModalScreen[str | None]):
     def action_accept(self) -> None:
         """Ends with the marked row, or closes a text. A search that found nothing stays open."""
         if self.chosen is not None:
-            self.dismiss(self.chosen.key)
+            self.accept(self.chosen)
         elif self._is_text and (self.items or not self.query_text):
             self.dismiss(None)
 
-    def action_cancel(self) -> None:
-        """Empties the search, or closes."""
-        self.dismiss(None)
+    def accept(self, item: Item) -> None:
+        """Ends with this row; a panel in which some rows mean something else overrides it."""
+        self.dismiss(item.key)
 
-    def action_everywhere(self) -> None:
-        """Means something to the session list only."""
+    def action_cancel(self) -> None:
+        """Closes."""
+        self.dismiss(None)
 
     def action_erase(self) -> None:
         """Takes the last character of the search away."""
@@ -276,10 +279,11 @@ class Panel(ModalScreen[str | None]):
             self.search(self.query_text + event.character)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Pasted text searches, its first line."""
+        """Pasted text searches, its first line that is not empty."""
         event.stop()
         if self.searchable:
-            self.search(self.query_text + event.text.split("\n")[0].strip())
+            lines = (line.strip() for line in clean_paste(event.text).split("\n"))
+            self.search(self.query_text + next(filter(None, lines), ""))
 
     def on_resize(self) -> None:
         """The list has other room."""
@@ -293,7 +297,7 @@ class Panel(ModalScreen[str | None]):
             return
         index = self.top + event.y - self.view.region.y - (3 if self.searchable else 2)
         if 0 <= index < len(self.items) and self.items[index].key is not None:
-            self.dismiss(self.items[index].key)
+            self.accept(self.items[index])
 
     def on_mouse_scroll_down(self) -> None:
         """The wheel moves the mark."""
@@ -304,8 +308,19 @@ class Panel(ModalScreen[str | None]):
         self.action_move(-1)
 
 
+def text_parts(text: str, cells: int) -> list[str]:
+    """The text in pieces of at most ``cells``, at any place: paths have no blanks to break at."""
+    parts: list[str] = []
+    while True:
+        part = cut_cells(text, cells, "")
+        if not part or part == text:
+            return [*parts, text]
+        parts.append(part)
+        text = text[len(part) :]
+
+
 def matches(query: str, text: str) -> bool:
-    """Whether every word of the query stands in the text, letters in order, any case."""
+    """Whether every word of the query stands in a short text, letters in order, any case."""
     low = text.lower()
     return all(_is_in_order(word, low) for word in query.lower().split())
 

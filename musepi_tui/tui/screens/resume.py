@@ -1,91 +1,190 @@
 """Choosing a session (tui 4.5)."""
 
-from dataclasses import dataclass
-from datetime import datetime
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from musepi_tui.base.errors import MusepiError
-from musepi_tui.base.safe_text import display_safe
-from musepi_tui.base.text import group_digits, plural
-from musepi_tui.runtime.intents import OpenSession
-from musepi_tui.tui.screens.elsewhere import open_stored
-from musepi_tui.tui.screens.panel import Item, Panel, PanelText, matches
+from musepi_tui.base.text import group_digits
+from musepi_tui.storage.paths import same_folder
+from musepi_tui.tui.keys import bindings
+from musepi_tui.tui.screens.elsewhere import open_file, open_stored
+from musepi_tui.tui.screens.panel import Item, Panel, PanelText
+from musepi_tui.tui.screens.search import Search, best_first, texts_of
+from musepi_tui.tui.screens.session_changes import ask_deletion, ask_name, explain_damage
+from musepi_tui.tui.screens.session_rows import (
+    DAMAGED,
+    ORDERS,
+    Facts,
+    Order,
+    SessionRow,
+    describe_damaged,
+    item_of,
+    row_of,
+    sort_key,
+)
 
 if TYPE_CHECKING:
     from musepi_tui.storage.listing import Batch, DamagedFile, SessionInfo
     from musepi_tui.tui.shell import Shell
 
-HERE = "enter open · ctrl+a all folders · esc close"
-ALL = "enter open · ctrl+a this folder only · esc close"
-TOOLS = {"musepi": "MusePi", "claude": "Claude Code", "codex": "Codex"}
-"""What tools are called that do not go by the name of their command."""
-
-FOLDER_CHARS = 24
-"""What is shown of a folder, its end: enough for two names, and the title keeps half of a narrow screen."""
-
+HINT = "enter open · ctrl+a {} · ctrl+r rename · ctrl+d delete · ctrl+s sort"
 UNREADABLE = "files that are no sessions"
+ALL = "--all"
+"""The word of the command that begins with the sessions of all folders."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """A session, its row and what a search looks at."""
+class SessionPanel(Panel, inherit_bindings=False):
+    """The stored sessions, newest first, or the best first while something is searched for. A thread reads
+    them; the list fills as their rows arrive."""
 
-    info: "SessionInfo"
-    item: Item
-    text: str
+    BINDINGS = bindings("sessions")
 
-
-class SessionPanel(Panel):
-    """The stored sessions, newest first. A thread reads them; the list fills as their rows arrive."""
-
-    def __init__(self, app: "Shell", query: str) -> None:
+    def __init__(self, app: "Shell", query: str, *, everywhere: bool) -> None:
         self._shell = app
         self._wanted = query
-        self._shown: dict[str, _Shown] = {}
-        self._damaged: list[Item] = []
+        self._rows: dict[str, SessionRow] = {}
+        self._damaged: dict[str, DamagedFile] = {}
         self._reading = 0
-        self._everywhere = False
-        super().__init__(app.looks.palette, PanelText("Sessions", "type to search", HERE), self._matching)
+        self._progress = ""
+        self._everywhere = everywhere
+        self._order: Order = "newest"
+        self._named_only = False
+        self._paths = False
+        self._is_moved = False
+        super().__init__(app.looks.palette, PanelText("Sessions", "type to search"), self._matching)
+        self._facts = self._gather_facts()
         self.query_text = query
-        self.empty_text = "reading the sessions…"
 
     def on_mount(self) -> None:
         """Shows the empty list and fills it."""
         super().on_mount()
         self._load()
 
+    # -- keys
+
     def action_everywhere(self) -> None:
         """Between the sessions of this folder and those of all folders."""
         self._everywhere = not self._everywhere
         self._load()
 
+    def action_sort(self) -> None:
+        """The next order."""
+        orders = tuple(ORDERS)
+        self._order = orders[(orders.index(self._order) + 1) % len(orders)]
+        self._show_anew()
+
+    def action_named(self) -> None:
+        """Only sessions that somebody named, or all again."""
+        self._named_only = not self._named_only
+        self._entitle()
+        self._refill()
+
+    def action_paths(self) -> None:
+        """The files instead of the facts."""
+        self._paths = not self._paths
+        self._show_anew()
+
+    def action_rename(self) -> None:
+        """Asks for another name of the marked session."""
+        info = self._marked()
+        if info is not None:
+            ask_name(self._shell, self, info)
+
+    def action_delete(self) -> None:
+        """Asks whether the marked session may go to the trash."""
+        info = self._marked()
+        if info is not None:
+            ask_deletion(self._shell, self, info)
+
+    def accept(self, item: Item) -> None:
+        """Opens a session; of a file that is none, tells why."""
+        file = self._damaged.get(item.key or "")
+        if file is None:
+            super().accept(item)
+        else:
+            explain_damage(self._shell, file)
+
+    # -- what changes of sessions mean for the list
+
     def info_of(self, path: str) -> "SessionInfo | None":
         """What is known of a session that was shown."""
-        shown = self._shown.get(path)
-        return None if shown is None else shown.info
+        row = self._rows.get(path)
+        return None if row is None else row.info
+
+    def say(self, text: str) -> None:
+        """Tells something at the foot, until the list changes."""
+        self.text = replace(self.text, hint=text)
+        self.view.refresh()
+
+    def forget(self, path: str) -> None:
+        """A session is gone; the one below is marked."""
+        index = self.index
+        if self._rows.pop(path, None) is not None and self.is_attached:
+            self.search(self.query_text)
+            self._go(index, 1)
+
+    def rename(self, path: str, name: str | None) -> None:
+        """A session is called something else now."""
+        row = self._rows.get(path)
+        if row is not None and self.is_attached:
+            title = name or row.info.first_message
+            self._rows[path] = row_of(replace(row.info, title=title, is_named=bool(title)), self._facts)
+            self._refill()
+
+    def _marked(self) -> "SessionInfo | None":
+        return None if self.chosen is None else self.info_of(self.chosen.key or "")
+
+    # -- filling
+
+    def _gather_facts(self) -> Facts:
+        app = self._shell
+        here = Path(app.bridge.status.cwd or app.runtime.options.cwd)
+        return Facts(
+            now_ms=app.clock.now_ms(),
+            home=app.environ.get("HOME", ""),
+            open_file=app.runtime.view().file,
+            belongs_here=cache(partial(_is_of, here)),
+            everywhere=self._everywhere,
+            order=self._order,
+            paths=self._paths,
+        )
 
     def _load(self) -> None:
         self._reading += 1
-        self._shown, self._damaged = {}, []
+        self._rows, self._damaged = {}, {}
         self.empty_text = "reading the sessions…"
+        self._facts = self._gather_facts()
+        self._progress = ""
         self._entitle()
         self.search(self.query_text)
         self.run_worker(self._list(), exclusive=True, exit_on_error=False)
 
-    def _entitle(self, progress: str = "") -> None:
-        self.text = PanelText(f"Sessions{progress}", "type to search", ALL if self._everywhere else HERE)
+    def _show_anew(self) -> None:
+        """The same sessions, told otherwise."""
+        facts = self._facts = self._gather_facts()
+        self._rows = {path: replace(row, item=item_of(row.info, facts)) for path, row in self._rows.items()}
+        self._entitle()
+        self._refill()
+
+    def _entitle(self) -> None:
+        named = "named" if self._named_only else ""
+        everywhere = "all folders" if self._everywhere else ""
+        parts = ("Sessions", everywhere, named, ORDERS[self._order], self._progress)
+        hint = HINT.format("this folder" if self._everywhere else "all folders")
+        self.text = PanelText(" · ".join(filter(None, parts)), "type to search", hint)
 
     async def _list(self) -> None:
         take = partial(self._take, self._reading)
         try:
             rows = await self._shell.runtime.list_sessions(everywhere=self._everywhere, progress=take)
-            before = self._shown
-            self._shown = {str(info.path): self._show(info, before) for info in rows}
+            before = self._rows
+            self._rows = {str(info.path): self._row(info, before) for info in rows}
             self.empty_text = "no session fits" if rows else "no stored session yet"
         except (MusepiError, OSError) as error:
             self.empty_text = f"the sessions cannot be listed: {error}"
+        self._progress = ""
         self._entitle()
         self._refill()
         self._choose_wanted()
@@ -94,30 +193,35 @@ class SessionPanel(Panel):
         """Shows a part of the list, unless another list was asked for meanwhile."""
         if reading != self._reading or not self.is_attached:
             return
-        self._shown.update((str(info.path), self._show(info, self._shown)) for info in batch.rows)
-        self._damaged += [describe_damaged(file) for file in batch.damaged]
+        self._rows.update((str(info.path), self._row(info, self._rows)) for info in batch.rows)
+        self._damaged.update((f"{DAMAGED}{file.path}", file) for file in batch.damaged)
         for notice in batch.notices:
             self._shell.tell("warning", notice)
         is_read = batch.done == batch.total
-        self._entitle("" if is_read else f" · {group_digits(batch.done)} of {group_digits(batch.total)} read")
+        self._progress = "" if is_read else f"{group_digits(batch.done)} of {group_digits(batch.total)} read"
+        self._entitle()
         if batch.rows or batch.damaged or is_read:
             self._refill()
 
-    def _show(self, info: "SessionInfo", before: dict[str, _Shown]) -> _Shown:
-        shown = before.get(str(info.path))
-        if shown is not None and shown.info is info:
-            return shown
-        current = info.id == self._shell.runtime.view().header.id
-        folder = _short_folder(info.cwd, self._shell.environ.get("HOME", "")) if self._everywhere else ""
-        item = describe(info, self._shell.clock.now_ms(), current=current, folder=folder)
-        tool = "" if info.is_own else _tool_name(info)
-        return _Shown(info, item, f"{info.title} {info.first_message} {info.id} {folder} {tool}")
+    def _row(self, info: "SessionInfo", before: dict[str, SessionRow]) -> SessionRow:
+        known = before.get(str(info.path))
+        return known if known is not None and known.info is info else row_of(info, self._facts)
+
+    def search(self, query: str) -> None:
+        """Shows the rows for a search; the best one is marked until the person marks another."""
+        self._is_moved = self._is_moved and query == self.query_text
+        super().search(query)
+
+    def _go(self, index: int, step: int) -> None:
+        self._is_moved = True
+        super()._go(index, step)
 
     def _refill(self) -> None:
-        """Shows what is there now; the marked row stays marked where it stood."""
+        """Shows what is there now; the marked row stays marked where it stood, unless a better one is
+        searched for."""
         kept, row = self.chosen, self.index - self.top
         self.search(self.query_text)
-        if kept is None:
+        if kept is None or (self.query_text and not self._is_moved):
             return
         at = next((index for index, item in enumerate(self.items) if item.key == kept.key), None)
         if at is not None:
@@ -126,9 +230,16 @@ class SessionPanel(Panel):
             self.view.refresh()
 
     def _matching(self, query: str) -> list[Item]:
-        shown = self._shown.values()
-        items = [each.item for each in shown if not query or matches(query, each.text)]
-        damaged = [item for item in self._damaged if not query or matches(query, item.label)]
+        rows = [row for row in self._rows.values() if not self._named_only or row.has_own_name]
+        rows.sort(key=sort_key(self._order), reverse=True)
+        if query:
+            found = best_first(query, rows, lambda row: row.texts)
+            rows = (
+                found if self._order == "newest" else sorted(found, key=sort_key(self._order), reverse=True)
+            )
+        items = [row.item for row in rows]
+        damaged = [describe_damaged(file) for file in self._damaged.values()]
+        damaged = [item for item in damaged if not query or _fits(query, item)]
         return [*items, Item(None, UNREADABLE), *damaged] if damaged else items
 
     def _choose_wanted(self) -> None:
@@ -136,8 +247,8 @@ class SessionPanel(Panel):
         wanted = self._wanted.lower()
         if not wanted or self.query_text != self._wanted:
             return
-        found = [key for key, each in self._shown.items() if each.info.id.lower().startswith(wanted)]
-        found = found or [key for key, each in self._shown.items() if each.info.title.lower() == wanted]
+        found = [key for key, row in self._rows.items() if row.info.id.lower().startswith(wanted)]
+        found = found or [key for key, row in self._rows.items() if row.info.title.lower() == wanted]
         if len(found) == 1:
             self.dismiss(found[0])
 
@@ -145,14 +256,16 @@ class SessionPanel(Panel):
 def open_sessions(app: "Shell", argument: str) -> None:
     """Shows the stored sessions and opens the chosen one.
 
-    An argument is searched for; a path, or the id or whole title of one session, is opened.
+    An argument is searched for; a path, or the id or whole title of one session, is opened. ``--all`` begins
+    with the sessions of all folders.
     """
-
-    wanted = argument.strip()
+    words = argument.split()
+    wanted = " ".join(word for word in words if word != ALL)
     if "/" in wanted or wanted.endswith(".jsonl"):
-        app.send(OpenSession(str(app.runtime.options.cwd / Path(wanted).expanduser())))
+        path = app.runtime.options.cwd / Path(wanted).expanduser()
+        app.run_worker(open_file(app, path), name="session", exit_on_error=False)
         return
-    panel = SessionPanel(app, wanted)
+    panel = SessionPanel(app, wanted, everywhere=ALL in words)
 
     def chosen(path: str | None) -> None:
         info = None if path is None else panel.info_of(path)
@@ -162,54 +275,9 @@ def open_sessions(app: "Shell", argument: str) -> None:
     app.push_screen(panel, chosen)
 
 
-def describe(info: "SessionInfo", now_ms: int, *, current: bool, folder: str = "") -> Item:
-    """The row of a session; one of another tool names it, and says when it was copied already.
-
-    ``folder`` is shown, its end, when it is not empty.
-    """
-    title = _one_line(info.title or "(no prompt yet)")
-    count = plural(info.messages, "message")
-    facts = [count if info.messages_exact else count.replace(" ", "+ ", 1), age(info.modified, now_ms)]
-    if folder:
-        facts.insert(0, _end_of(_one_line(folder), FOLDER_CHARS))
-    if not info.is_own:
-        facts.insert(0, _tool_name(info) + (", imported" if info.imported else ""))
-    return Item(str(info.path), title, " · ".join(facts), current)
+def _is_of(folder: Path, cwd: str) -> bool:
+    return same_folder(cwd, folder)
 
 
-def describe_damaged(file: "DamagedFile") -> Item:
-    """The row of a file that cannot be opened, and why."""
-    return Item(None, _one_line(file.path.name), _one_line(file.reason))
-
-
-def age(time: str, now_ms: int) -> str:
-    """How long ago a time of a session file was: ``now``, ``5m``, ``3h``, ``2d``; empty when it is none."""
-    try:
-        then_ms = datetime.fromisoformat(time).timestamp() * 1000
-    except ValueError:
-        return ""
-    minutes = int(max(0.0, now_ms - then_ms)) // 60_000
-    if minutes < 1:
-        return "now"
-    if minutes < 60:
-        return f"{minutes}m"
-    return f"{minutes // 60}h" if minutes < 48 * 60 else f"{minutes // 1440}d"
-
-
-def _short_folder(folder: str, home: str) -> str:
-    """A folder, with ``~`` for the home folder."""
-    is_below = home not in ("", "/") and (folder == home or folder.startswith(f"{home}/"))
-    return f"~{folder[len(home) :]}" if is_below else folder
-
-
-def _tool_name(info: "SessionInfo") -> str:
-    return TOOLS.get(info.tool, info.tool)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(display_safe(text).split())
-
-
-def _end_of(text: str, chars: int) -> str:
-    """The last ``chars`` characters, after an ellipsis when something was left out."""
-    return text if len(text) <= chars else f"…{text[len(text) - chars + 1 :]}"
+def _fits(query: str, item: Item) -> bool:
+    return Search(query).hit(texts_of(item.label, item.detail, "", "")) is not None

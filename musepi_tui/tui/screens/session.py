@@ -1,13 +1,15 @@
 """Facts about the open session (TUI-4.11)."""
 
+import asyncio
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from musepi_tui.base.cells import cut_cells
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import group_digits, plural
 from musepi_tui.runtime.events import SessionView
-from musepi_tui.tui.screens.panel import Item, Panel, PanelText
+from musepi_tui.tui.screens.panel import Item, Panel, PanelText, text_parts
 
 if TYPE_CHECKING:
     from musepi_tui.tui.shell import Shell
@@ -16,11 +18,30 @@ MIN_VALUE_CELLS = 20
 HINT = "up, down scroll · esc close"
 
 
+class FactsPanel(Panel):
+    """The facts, counted in a thread: a long session takes a second or two."""
+
+    def __init__(self, app: "Shell") -> None:
+        self._view = app.runtime.view()
+        self._width_cells = app.size.width
+        self._facts: Sequence[Item] = ()
+        text = PanelText("Session", hint=HINT)
+        super().__init__(app.looks.palette, text, lambda _: self._facts, searchable=False)
+        self.empty_text = "counting the entries…"
+
+    def on_mount(self) -> None:
+        """Shows the frame and counts."""
+        super().on_mount()
+        self.run_worker(self._count(), exit_on_error=False)
+
+    async def _count(self) -> None:
+        self._facts = await asyncio.to_thread(session_items, self._view, self._width_cells)
+        self.search("")
+
+
 def open_session(app: "Shell", argument: str) -> None:
     """Shows the facts."""
-    items = session_items(app.runtime.view(), app.size.width)
-    panel = Panel(app.looks.palette, PanelText("Session", hint=HINT), lambda _: items, searchable=False)
-    app.push_screen(panel)
+    app.push_screen(FactsPanel(app))
 
 
 def session_items(view: SessionView, width_cells: int) -> list[Item]:
@@ -40,7 +61,7 @@ def session_items(view: SessionView, width_cells: int) -> list[Item]:
             items += [Item(None, "")] if items else []
             items.append(Item(None, title))
         for label, text in rows:
-            for index, part in enumerate(_parts(_one_line(text), value_cells)):
+            for index, part in enumerate(text_parts(_one_line(text), value_cells)):
                 items.append(Item(None, f"  {'' if index else label:<{label_cells}}", part))
     return items
 
@@ -54,6 +75,8 @@ def _places(view: SessionView) -> list[tuple[str, str]]:
         ("folder", header.cwd),
         ("made", header.timestamp),
     ]
+    if view.cwd is not None and view.cwd != Path(header.cwd):
+        rows.append(("tools work in", str(view.cwd)))
     if header.parent_session is not None:
         rows.append(("copied from", header.parent_session))
     rows.append(("branches", plural(len(tree.leaves), "leaf", "leaves")))
@@ -76,17 +99,6 @@ def _usage(view: SessionView) -> list[tuple[str, str]]:
     if view.meter.cost is not None:
         shown.append(("cost", f"${view.meter.cost:.3f}"))
     return shown
-
-
-def _parts(text: str, cells: int) -> list[str]:
-    """The text in pieces of at most ``cells``, at any place: paths have no blanks to break at."""
-    parts: list[str] = []
-    while True:
-        part = cut_cells(text, cells, "")
-        if not part or part == text:
-            return [*parts, text]
-        parts.append(part)
-        text = text[len(part) :]
 
 
 def _one_line(text: str) -> str:

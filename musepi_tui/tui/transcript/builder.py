@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.errors import SessionError
+from musepi_tui.runtime.events import Phase, SessionView
 from musepi_tui.session.entries import EntryHead
 from musepi_tui.session.messages import ToolCallBlock, ToolResultMessage, text_of
 from musepi_tui.tui.transcript.blocks import (
@@ -45,6 +46,8 @@ class ItemBuilder:
         self.calls = calls
         self._kept: OrderedDict[str, tuple[Item, ...]] = OrderedDict()
         self._revisions: dict[str, int] = {}
+        self._first_revision = 0
+        self._was_loading = False
 
     def items_at(self, index: int) -> tuple[Item, ...]:
         """The items of a slot; reads its entry when it is not at hand."""
@@ -74,17 +77,33 @@ class ItemBuilder:
 
     def touch(self, slot_id: str) -> None:
         """The items of a slot differ now."""
-        self._revisions[slot_id] = self._revisions.get(slot_id, 0) + 1
+        self._revisions[slot_id] = self._revision(slot_id) + 1
         self._kept.pop(slot_id, None)
 
-    def forget(self, *, everything: bool) -> None:
-        """Builds all items anew; ``everything``: it is another session."""
-        self._kept.clear()
-        if everything:
+    def restart(self, view: SessionView, *, is_same: bool) -> None:
+        """Builds all items anew, those of a view; ``is_same``: it shows the session that was shown before.
+
+        They count as changed, because entries keep their ids in a copy and results may have come meanwhile;
+        only the first screen was drawn a moment ago from the same entries.
+        """
+        self.forget()
+        if not self._was_loading or view.can_wait:
+            self._first_revision = max(self._revisions.values(), default=self._first_revision) + 1
             self._revisions.clear()
+        self._was_loading = view.phase is Phase.LOADING
+        if not is_same:
             self.thinking_s.clear()
             self.result_s.clear()
             self.explained.clear()
+        # Of a session that another process works on nobody tells whether a turn is open there: it may be.
+        self.turn_open = view.turn_open or view.can_wait
+
+    def forget(self) -> None:
+        """Builds all items anew when they are looked at."""
+        self._kept.clear()
+
+    def _revision(self, slot_id: str) -> int:
+        return self._revisions.get(slot_id, self._first_revision)
 
     def tool_block(self, call: ToolCallBlock, index: int) -> ToolBlock:
         """The call of the answer in slot ``index``, joined with what is known about its result."""
@@ -98,7 +117,7 @@ class ItemBuilder:
     def _local_items(self, slot: LocalSlot) -> tuple[Item, ...]:
         if slot.hidden:
             return ()
-        revision = self._revisions.get(slot.id, 0)
+        revision = self._revision(slot.id)
         match slot.content:
             case HeaderBlock():
                 return (Item(slot.id, ItemKind.HEADER, slot.content, revision),)
@@ -113,7 +132,7 @@ class ItemBuilder:
 
     def _entry_items(self, slot: EntryHead, index: int) -> tuple[Item, ...]:
         entry = self.path.entry(slot.id)
-        revision = self._revisions.get(slot.id, 0)
+        revision = self._revision(slot.id)
         if isinstance(entry, SessionError):
             return (Item(slot.id, ItemKind.CUSTOM, CustomBlock("unreadable entry", str(entry)), revision),)
         items = items_of_entry(entry, _Around(self, index), revision)

@@ -149,7 +149,7 @@ class TranscriptModel:
     def show_model_changes(self, *, shown: bool) -> None:
         """Whether changes of model and level are told (``display.showModelChanges``)."""
         self._builder.shows_model_changes = shown
-        self._builder.forget(everything=False)
+        self._builder.forget()
         self._changes = Changes(reset=True)
 
     def reset(self, view: SessionView) -> None:
@@ -159,8 +159,7 @@ class TranscriptModel:
         kept = [slot for slot in self._path.local_slots() if same or slot.id == HEADER_ID]
         if not same:
             self._overrides.clear()
-        self._builder.forget(everything=not same)
-        self._builder.turn_open = view.turn_open
+        self._builder.restart(view, is_same=same)
         self._calls.clear()
         for entry in view.tail:
             self._path.remember(entry)

@@ -24,6 +24,7 @@ class Composer(EditingArea):
 
     ``submit`` gets what is sent, and whether it may wait until the agent has finished. It calls ``accept``
     when it takes the text; a refused one stays. It is called at once, so that keys keep their order.
+    ``submit_nothing`` is called when there is no text at all.
     """
 
     DEFAULT_CSS = """
@@ -46,6 +47,7 @@ class Composer(EditingArea):
         super().__init__(palette, "Ask anything · / for commands")
         self.recall = Recall()
         self.submit: Callable[[str, bool], None] = lambda text, follow_up: None
+        self.submit_nothing: Callable[[], None] = lambda: None
         self.working: Callable[[], bool] = lambda: False
         self.complete_line: Completer = lambda text: ()
         self.key_actions: Mapping[str, str] = {}
@@ -96,6 +98,8 @@ class Composer(EditingArea):
         text = self.full_text
         if text.strip():
             self.submit(text, follow_up)
+        elif not text:
+            self.submit_nothing()
 
     def action_exit_or_delete(self) -> None:
         """Asks to quit when there is no text, else deletes to the right."""

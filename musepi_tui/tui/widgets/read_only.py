@@ -39,7 +39,9 @@ class ReadOnlyBar(DrawnWidget):
         sign = palette.symbol("warn")
         for index, line in enumerate(textwrap.wrap(text, max(8, width_cells - MARGIN_CELLS))):
             yield [(f" {sign if index == 0 else ' '} {line}", warning)]
-        hint = "enter for what can be done"
+        hint = "shown as it was when it was read · enter: read it again, and more"
+        if not self._status.can_wait:
+            hint = "enter: what can be done"
         if self._status.is_waiting:
             hint = "waiting for the other one to close it · esc stops waiting"
         yield cut_row([(f"   {hint}", dim)], width_cells, palette.symbol("ellipsis"))

@@ -149,9 +149,21 @@ def test_failure_in_the_middle_leaves_nothing(tmp_path, monkeypatch):
         (({"type": "message", "role": "user", "content": []},), SourceKind.CODEX),
         ((b"junk\n", *chain("a")), None),
         (({"hello": 1},), None),
+        (({"type": []}, {"type": {}, "payload": {}}, *CODEX), SourceKind.CODEX),
         ((), None),
     ],
-    ids=["pi", "claude", "codex", "summary", "snapshot", "bare item", "torn header", "other json", "empty"],
+    ids=[
+        "pi",
+        "claude",
+        "codex",
+        "summary",
+        "snapshot",
+        "bare item",
+        "torn header",
+        "other json",
+        "odd types",
+        "empty",
+    ],
 )
 def test_kind(tmp_path, lines, kind):
     assert detect_source(write_lines(tmp_path / "s.jsonl", *lines)) is kind

@@ -9,6 +9,7 @@ from musepi_tui.cli.rpc.protocol import (
     RpcHost,
     done,
     optional_text,
+    path_argument,
     settled_data,
     text_argument,
 )
@@ -52,16 +53,16 @@ def _get_fork_messages(host: RpcHost, _: Arguments) -> Answer:
 
 
 def _move_session(_: RpcHost, arguments: Arguments) -> Answer:
-    return Pending(MoveSession(text_argument(arguments, "cwd")), settled_data)
+    return Pending(MoveSession(path_argument(arguments, "cwd")), settled_data)
 
 
 def _delete_session(_: RpcHost, arguments: Arguments) -> Answer:
-    path = text_argument(arguments, "sessionPath")
+    path = path_argument(arguments, "sessionPath")
     return Pending(DeleteSession(path, permanently=arguments.get("permanently") is True), settled_data)
 
 
 def _export(_: RpcHost, arguments: Arguments) -> Answer:
-    path, kind = text_argument(arguments, "path"), optional_text(arguments, "format")
+    path, kind = path_argument(arguments, "path"), optional_text(arguments, "format")
     if kind is not None and kind not in FORMATS:
         raise RpcError(f"format must be one of {', '.join(FORMATS)}, got {kind}")
     if kind is not None and not path.lower().endswith(f".{kind}"):

@@ -6,8 +6,8 @@ from musepi_tui.cli.rpc.protocol import (
     Handler,
     Pending,
     RpcHost,
+    path_argument,
     settled_data,
-    text_argument,
 )
 from musepi_tui.cli.sessions.shapes import context_message_json, tree_json
 from musepi_tui.runtime.events import SessionView
@@ -71,7 +71,7 @@ def _new_session(_: RpcHost, __: Arguments) -> Answer:
 
 
 def _switch_session(_: RpcHost, arguments: Arguments) -> Answer:
-    return Pending(OpenSession(text_argument(arguments, "sessionPath")), settled_data)
+    return Pending(OpenSession(path_argument(arguments, "sessionPath")), settled_data)
 
 
 HANDLERS: dict[str, Handler] = {
