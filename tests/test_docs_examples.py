@@ -11,11 +11,19 @@ import pytest
 
 from musepi_tui.cli.main import main
 from musepi_tui.commands.registry import CommandRegistry
+from musepi_tui.context.cutpoint import KeepFacts, adapt_keep_recent
+from musepi_tui.context.stages import answer_limits
+from musepi_tui.context.threshold import budget_reserve, parse_threshold, resolve_threshold, summary_reserve
+from musepi_tui.extensions.points import Hook
 from musepi_tui.providers.registry import ModelRegistry
+from musepi_tui.session.codec import encode_entry, encode_header
+from musepi_tui.session.entries import SessionHeader
 from musepi_tui.settings.load import known_keys
 from musepi_tui.tools.approval.rules import rule_problems
 from musepi_tui.tui.keys import load_keymap
+from tests.support.builders import a, path, u, words
 from tests.support.checkout import ROOT
+from tests.support.lines import write_lines
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 DEMO = ("--provider", "demo", "--model", "demo")
@@ -37,9 +45,9 @@ def _shell_lines():
         for language, body in _FENCE.findall(page.read_text(encoding="utf-8")):
             if language == "sh":
                 for line in body.splitlines():
-                    words = shlex.split(line, comments=True)
-                    if words[:1] == ["musepi"] and "|" not in words:
-                        yield pytest.param(words[1:], id=f"{page.name}: {' '.join(words)}")
+                    said = shlex.split(line, comments=True)
+                    if said[:1] == ["musepi"] and "|" not in said:
+                        yield pytest.param(said[1:], id=f"{page.name}: {' '.join(said)}")
 
 
 @pytest.fixture
@@ -53,16 +61,16 @@ def shell(tmp_path):
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
 
 
-@pytest.mark.parametrize("words", list(_shell_lines()))
-def test_options_of_the_example_are_understood(words, monkeypatch, capsys, tmp_path):
+@pytest.mark.parametrize("said", list(_shell_lines()))
+def test_options_of_the_example_are_understood(said, monkeypatch, capsys, tmp_path):
     from musepi_tui.cli.options import SUBCOMMANDS, parse_options
 
     monkeypatch.chdir(tmp_path)
-    if words[:1] and words[0] in SUBCOMMANDS:
-        assert main(words) in (0, 1)  # 1: the FILE of the example is not there
+    if said[:1] and said[0] in SUBCOMMANDS:
+        assert main(said) in (0, 1)  # 1: the FILE of the example is not there
         assert "usage" not in capsys.readouterr().err
     else:
-        parse_options(words)
+        parse_options(said)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -102,6 +110,85 @@ def test_json_events_example_is_lines_from_header_to_settled(shell, tmp_path):
     assert set(kinds) - {"session"} <= documented
 
 
+def _extension(folder, word):
+    """The example with this word in a file of its own."""
+    file = folder / "example.py"
+    file.write_text(_block("extensions.md", "python", word), encoding="utf-8")
+    return ("-e", str(file))
+
+
+def _musepi(shell, folder, *words):
+    return subprocess.run(
+        ["musepi", *words],
+        cwd=folder,
+        env=shell,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def long_session(tmp_path):
+    """A session file with something to summarise."""
+    header = encode_header(SessionHeader("id", "2026-01-01T00:00:00.000Z", str(tmp_path)))
+    entries = path(
+        u("fix the loop"), a(words(6000)), u("add a test"), a(words(6000)), u("go on"), a(words(6000))
+    )
+    return write_lines(tmp_path / "long.jsonl", header, *map(encode_entry, entries))
+
+
+def test_summary_without_a_model_is_stored_without_a_key(shell, tmp_path, long_session):
+    extension = _extension(tmp_path, "Asked so far")
+    run = _musepi(shell, tmp_path, "compact", str(long_session), "--json", *extension, *DEMO)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert json.loads(run.stdout)["method"] == "hook"
+    divider = json.loads(long_session.read_text().splitlines()[-1])
+    assert divider["fromExtension"] is True
+    assert divider["summary"] == "## Asked so far\n- fix the loop\n- add a test\n- go on"
+
+
+def test_guard_stops_what_starts_by_itself_and_lets_the_person(shell, tmp_path):
+    session = ("--session", "guarded.jsonl", "--set", "compaction.keepRecentTokens=200")
+    common = (*_extension(tmp_path, "only_by_hand"), *session, *DEMO)
+    run = _musepi(shell, tmp_path, "--mode", "json", "--compact-at", "1500", "make a table", *common)
+    events = [json.loads(line) for line in run.stdout.splitlines()]
+    ends = [event for event in events if event["type"] == "auto_compaction_end"]
+    assert ends
+    assert all(event["aborted"] and event["result"] is None for event in ends)
+    assert any("A compaction was stopped (threshold)" in event.get("message", "") for event in events)
+    run = _musepi(shell, tmp_path, "-p", "/compact", *common)
+    assert (run.returncode, run.stdout.startswith("Compacted ")) == (0, True)
+
+
+def test_first_example_of_an_extension_is_one(shell, tmp_path, long_session):
+    extension = _extension(tmp_path, "became a summary")
+    run = _musepi(shell, tmp_path, "compact", str(long_session), *extension, *DEMO)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_events_of_the_page_are_those_there_are():
+    text = (ROOT / "docs" / "extensions.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(session_\w+)` \|", text, re.M) == [hook.value for hook in Hook]
+
+
+def test_worked_numbers_of_compaction_are_what_is_computed():
+    text = (ROOT / "docs" / "compaction.md").read_text(encoding="utf-8")
+    rows = [
+        [int(cell.replace(",", "")) for cell in line.strip("| ").split("|")]
+        for line in re.findall(r"^\| [\d,]+ \|.*$", text, re.M)
+    ]
+    overhead = [6_000] * 7 + [2_000, 1_400]
+    for (window, *figures), other in zip(rows, overhead, strict=True):
+        threshold = resolve_threshold(parse_threshold("auto"), window, None)
+        kept = adapt_keep_recent(10_000, KeepFacts(window, threshold, other))
+        limit, _ = answer_limits(summary_reserve(window, None))
+        reserve = budget_reserve(window, None)
+        assert figures == [reserve, threshold.tokens, threshold.recovery_tokens, kept, limit]
+
+
 def test_models_file_of_the_example_is_taken_whole(musepi_home):
     (musepi_home / "models.json").write_text(_block("models.md", "json", "modelOverrides"), encoding="utf-8")
     registry = ModelRegistry.load(musepi_home, {"LOCAL_KEY": "k"})
@@ -111,9 +198,9 @@ def test_models_file_of_the_example_is_taken_whole(musepi_home):
 
 
 def test_stored_key_of_the_example_is_used(musepi_home):
-    path = musepi_home / "auth.json"
-    path.write_text(_block("models.md", "json", "api_key"), encoding="utf-8")
-    path.chmod(0o600)
+    file = musepi_home / "auth.json"
+    file.write_text(_block("models.md", "json", "api_key"), encoding="utf-8")
+    file.chmod(0o600)
     registry = ModelRegistry.load(musepi_home, {})
     assert registry.problems == ()
     assert registry.credentials(registry.find("anthropic", "claude-sonnet-5")).source == "auth.json"
@@ -130,9 +217,9 @@ def test_variables_of_the_table_are_those_of_the_providers(musepi_home):
 
 
 def test_keys_of_the_example_are_taken_whole(musepi_home):
-    path = musepi_home / "keybindings.json"
-    path.write_text(_block("usage.md", "json", "app.model.select"), encoding="utf-8")
-    keymap = load_keymap(path)
+    file = musepi_home / "keybindings.json"
+    file.write_text(_block("usage.md", "json", "app.model.select"), encoding="utf-8")
+    keymap = load_keymap(file)
     assert keymap.notices == ()
     assert keymap.keys_of("app.model.select") == ("ctrl+r",)
     assert keymap.keys_of("app.suspend") == ()

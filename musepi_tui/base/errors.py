@@ -11,7 +11,7 @@
     ├── ProviderError          has kind: ErrorKind, status, retry_after_s
     ├── ToolError              shown to the model as an error result
     ├── MaintenanceError
-    │   └── NothingToCompactError · EmptySummaryError · SummaryRejectedError
+    │   └── NothingToCompactError · EmptySummaryError · SummaryRejectedError · CompactionStoppedError
     └── ResourceMissingError
 """
 
@@ -123,6 +123,10 @@ class MaintenanceError(MusepiError):
 
 class NothingToCompactError(MaintenanceError):
     """Preparation found nothing to summarise."""
+
+
+class CompactionStoppedError(MaintenanceError):
+    """An extension did not want this compaction."""
 
 
 class EmptySummaryError(MaintenanceError):

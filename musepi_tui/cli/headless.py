@@ -3,11 +3,18 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from musepi_tui.cli.tables import print_error
-from musepi_tui.runtime.events import AgentSettled, Event, IntentSettled, Notice, SessionReady
+from musepi_tui.runtime.events import (
+    AgentSettled,
+    Event,
+    ExtensionFailed,
+    IntentSettled,
+    Notice,
+    SessionReady,
+)
 from musepi_tui.runtime.intents import Compact, Intent, SubmitPrompt
 from musepi_tui.runtime.options import RuntimeOptions
 from musepi_tui.runtime.session import SessionRuntime
@@ -64,16 +71,21 @@ async def with_runtime(
     return result, unsaved
 
 
-async def follow(runtime: SessionRuntime, prompts: tuple[str, ...]) -> AsyncIterator[Event]:
-    """Every event of the run, until the last prompt is done.
+def follow(runtime: SessionRuntime, prompts: tuple[str, ...]) -> AsyncIterator[Event]:
+    """Every event of the run, until the last prompt is done; ``/compact`` compacts."""
+    return follow_intents(runtime, [_intent(prompt) for prompt in prompts])
 
-    Prompts are sent one after another, each when the one before has settled; ``/compact`` compacts. What
-    fails to start ends the run: a session that cannot be loaded, a prompt that is refused. A cancel closes
-    the runtime, and what that stores and settles comes before the ``CancelledError``.
+
+async def follow_intents(runtime: SessionRuntime, intents: Sequence[Intent]) -> AsyncIterator[Event]:
+    """Every event of the run, until the last intent is done.
+
+    They are sent one after another, each when the one before has settled. What fails to start ends the run: a
+    session that cannot be loaded, a prompt that is refused. A cancel closes the runtime, and what that stores
+    and settles comes before the ``CancelledError``.
     """
     subscription = runtime.subscribe()
     runtime.begin()
-    waiting = [_intent(prompt) for prompt in prompts]
+    waiting = list(intents)
     current: tuple[str, Intent] | None = None
     try:
         async for event in subscription:
@@ -92,7 +104,7 @@ async def follow(runtime: SessionRuntime, prompts: tuple[str, ...]) -> AsyncIter
 
 
 def _ends_step(event: Event, current: tuple[str, Intent] | None) -> bool:
-    """Whether what was sent last is over: a prompt when all is settled, a pass when its intent is."""
+    """Whether what was sent last is over: a prompt when all is settled, anything else when its intent is."""
     match event:
         case SessionReady():
             return current is None
@@ -102,7 +114,7 @@ def _ends_step(event: Event, current: tuple[str, Intent] | None) -> bool:
             return current is not None and isinstance(current[1], SubmitPrompt)
         case IntentSettled(intent_id=intent_id, ok=ok):
             mine = current is not None and intent_id == current[0]
-            return mine and (not ok or isinstance(current and current[1], Compact))
+            return mine and (not ok or not isinstance(current and current[1], SubmitPrompt))
         case _:
             return False
 
@@ -119,6 +131,12 @@ def _intent(prompt: str) -> Intent:
 
     mode, focus = split_mode(rest)
     return Compact(mode, focus)
+
+
+def extension_line(failure: ExtensionFailed) -> str:
+    """A handler that was passed over, as a line for a person."""
+    text = f"extension {failure.extension} failed at {failure.event}: {failure.error}"
+    return f"{text}; it is not called any more" if failure.switched_off else text
 
 
 def tell_rescue(runtime: SessionRuntime) -> bool:

@@ -47,7 +47,7 @@ def _find_place(options: Options, environ: MutableMapping[str, str]) -> Place:
         os.chdir(options.cwd)
     cwd = Path.cwd()
     paths = find_paths(environ)
-    overrides = list(options.overrides)
+    overrides = list(options.setting_overrides())
     if session_dir is not None:
         overrides.append(f"session.dir={json.dumps(str(session_dir))}")
     files = [path.resolve() for path in options.config_files]
@@ -131,7 +131,11 @@ def _refuse_broken_settings(place: Place) -> None:
 def make_runtime_options(
     options: Options, place: Place, environ: MutableMapping[str, str], *, interactive: bool
 ) -> RuntimeOptions:
-    """What the runtime is opened with. Raises ``SessionError`` when a named session cannot be found."""
+    """What the runtime is opened with.
+
+    Raises ``SessionError`` when a named session cannot be found, ``UsageError`` for an extension that cannot.
+    """
+    _require_extensions(options)
     screen = interactive and options.mode == "text"
     values = place.settings.values
     timeout_s = values.permissions.rpc_timeout_ms / 1000 if interactive and not screen else None
@@ -144,6 +148,8 @@ def make_runtime_options(
         model=_wanted_model(options),
         thinking=options.thinking,
         mode=options.approval_mode,
+        extensions=options.extensions,
+        only_named_extensions=options.no_extensions,
         interactive=interactive,
         approval_timeout_s=timeout_s,
         allow_demo=screen,
@@ -152,6 +158,14 @@ def make_runtime_options(
         name=options.name,
         remember=_memory(place, environ) if options.mode == "text" else None,
     )
+
+
+def _require_extensions(options: Options) -> None:
+    if not options.extensions:
+        return
+    from musepi_tui.extensions.discovery import find_extensions  # deferred: only where some are named
+
+    find_extensions(Path(), options.extensions, only_named=True)
 
 
 def _may_ask(options: Options) -> bool:

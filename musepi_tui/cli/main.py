@@ -51,6 +51,8 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
     # Deferred: each group loads only its own part; the session commands must start in 300 ms (contract 4.1).
     if name == "sessions":
         from musepi_tui.cli.sessions import main as run
+    elif name == "compact":
+        from musepi_tui.cli.compact import main as run
     elif name == "models":
         from musepi_tui.cli.models import main as run
     elif name == "config":

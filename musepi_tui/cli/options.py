@@ -1,6 +1,7 @@
-"""Arguments of the program (tui 9.2). Importing this costs argparse and nothing else."""
+"""Arguments of the program (tui 9.2). Importing this costs argparse and json and nothing else."""
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.errors import UsageError
 from musepi_tui.cli.parser import Parser
 
-SUBCOMMANDS = ("sessions", "models", "config", "doctor")
+SUBCOMMANDS = ("sessions", "compact", "models", "config", "doctor")
 """First words that are commands of their own; any other first word begins a prompt."""
 
 PICK = ""
@@ -18,6 +19,7 @@ PICK = ""
 _EPILOG = """\
 commands:
   musepi sessions ...   list, inspect and print session files
+  musepi compact FILE   summarise the older history of a session file
   musepi models list    the models that can be chosen
   musepi config ...     read and change settings
   musepi doctor         check this machine's set-up
@@ -51,6 +53,11 @@ class Options:
     base_url: str | None
     api_key: str | None
     thinking: str | None
+    compaction_model: str | None
+    auto_compact: bool
+    compact_at: str | None
+    extensions: tuple[str, ...]
+    no_extensions: bool
     approval_mode: str | None
     overrides: tuple[str, ...]
     config_files: tuple[Path, ...]
@@ -58,6 +65,16 @@ class Options:
     offline: bool
     no_color: bool
     verbose: bool
+
+    def setting_overrides(self) -> tuple[str, ...]:
+        """``KEY=VALUE`` of ``--set``, then of the flags that stand for a setting."""
+        flags = {
+            "compaction.model": self.compaction_model,
+            "compaction.enabled": None if self.auto_compact else False,
+            "compaction.threshold": self.compact_at,
+        }
+        found = (f"{key}={json.dumps(value)}" for key, value in flags.items() if value is not None)
+        return (*self.overrides, *found)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -74,6 +91,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_mode_arguments(parser)
     _add_session_arguments(parser)
     _add_model_arguments(parser)
+    _add_compaction_arguments(parser)
+    _add_extension_arguments(parser)
     _add_setting_arguments(parser)
     return parser
 
@@ -140,6 +159,44 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_compaction_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("compaction")
+    group.add_argument(
+        "--compaction-model", metavar="ID", help="who writes summaries: provider/id[:level], or several, a,b"
+    )
+    group.add_argument(
+        "--no-auto-compact", dest="auto_compact", action="store_false", help="compact only when asked to"
+    )
+    group.add_argument(
+        "--compact-at", type=_threshold, metavar="SIZE", help="where it starts: 85%%, 170000 or auto"
+    )
+
+
+def _threshold(text: str) -> str:
+    from musepi_tui.context.threshold import ThresholdKind, parse_threshold  # deferred: see the module
+
+    parsed = parse_threshold(text)
+    if parsed.kind is ThresholdKind.AUTO and text.strip().lower() != "auto":
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither auto, a share such as 85%, nor a number of tokens"
+        )
+    return text
+
+
+def _add_extension_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("extensions")
+    group.add_argument(
+        "-e",
+        "--extension",
+        dest="extensions",
+        action="append",
+        default=[],
+        metavar="PATH|MODULE",
+        help="an extension more, for this run",
+    )
+    group.add_argument("--no-extensions", action="store_true", help="no extensions but those of --extension")
+
+
 def _add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("settings")
     group.add_argument(
@@ -194,6 +251,11 @@ def parse_options(argv: Sequence[str]) -> Options:
         base_url=parsed.base_url,
         api_key=parsed.api_key,
         thinking=parsed.thinking,
+        compaction_model=parsed.compaction_model,
+        auto_compact=parsed.auto_compact,
+        compact_at=parsed.compact_at,
+        extensions=tuple(parsed.extensions),
+        no_extensions=parsed.no_extensions,
         approval_mode=parsed.approval_mode,
         overrides=tuple(parsed.overrides),
         config_files=tuple(parsed.config_files),

@@ -4,13 +4,14 @@ import sys
 
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import cut, duration
-from musepi_tui.cli.headless import follow, run_until_signal, with_runtime
+from musepi_tui.cli.headless import extension_line, follow, run_until_signal, with_runtime
 from musepi_tui.cli.tables import print_error
 from musepi_tui.maintenance.notices import success_text
 from musepi_tui.runtime.events import (
     ApprovalAsked,
     ApprovalClosed,
     Event,
+    ExtensionFailed,
     IntentSettled,
     MaintenanceEnded,
     MaintenanceResult,
@@ -61,6 +62,8 @@ class _Report:
                 self._tell(event.text)
             case RuntimeFault():
                 self._tell(event.text)
+            case ExtensionFailed():
+                self._tell(extension_line(event))
             case RetryScheduled():
                 attempt, wait = f"{event.attempt}/{event.max_attempts}", duration(event.delay_s)
                 self._tell(f"retrying ({attempt}) in {wait}: {event.error}")

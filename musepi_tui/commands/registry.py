@@ -110,7 +110,7 @@ class CommandRegistry:
         word, blank, args = text.partition(" ")
         if not blank:
             return tuple(
-                Completion(f"/{command.name}", command.help, f"/{command.name} ")
+                Completion(f"/{command.name}", _detail(command, choices), f"/{command.name} ")
                 for command in rank(word[1:], self._commands)
             )
         command = self.find(word[1:])
@@ -122,6 +122,10 @@ class CommandRegistry:
             for value in command.complete(choices, args)
             if typed in value.lower() and value.lower() != typed
         )
+
+
+def _detail(command: Command, choices: Choices) -> str:
+    return command.help if command.detail is None else command.detail(choices)
 
 
 def rank(typed: str, commands: Iterable[Command]) -> tuple[Command, ...]:

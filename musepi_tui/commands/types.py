@@ -16,7 +16,8 @@ class CommandHost(Protocol):
         ...
 
     def show(self, screen: str, argument: str = "") -> None:
-        """Opens a screen by name: ``resume``, ``model``, ``help``, ``hotkeys``, ``theme``, ``session``."""
+        """Opens a screen by name: ``resume``, ``model``, ``help``, ``hotkeys``, ``theme``, ``session``,
+        ``context``."""
         ...
 
     def notify(self, level: Literal["info", "warning", "error"], text: str) -> None:
@@ -38,9 +39,11 @@ Complete: TypeAlias = Callable[[Any, str], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One file in ``commands/builtin``, offering ``COMMAND``. ``now``: allowed while a turn runs.
+    """One file in ``commands/builtin``, offering ``COMMAND``. ``now``: allowed while a turn runs;
+    ``interrupts``: what runs is stopped for it, once the person has said yes.
 
-    ``complete(host, text)`` gives values for the argument typed so far.
+    ``complete(host, text)`` gives values for the argument typed so far, ``detail(host)`` what the completion
+    list says in place of ``help``.
     """
 
     name: str
@@ -49,4 +52,6 @@ class Command:
     usage: str = ""
     aliases: tuple[str, ...] = ()
     now: bool = False
+    interrupts: bool = False
     complete: Complete | None = None
+    detail: Callable[[Any], str] | None = None

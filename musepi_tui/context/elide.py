@@ -4,15 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from musepi_tui.context.cutpoint import Estimate
-from musepi_tui.context.window import PathItem, with_content
-from musepi_tui.session.messages import (
-    AssistantMessage,
-    Message,
-    TextBlock,
-    ToolResultMessage,
-    text_of,
-    tool_calls_of,
-)
+from musepi_tui.context.livetail import is_protected, paired_calls
+from musepi_tui.context.window import PathItem
+from musepi_tui.session.messages import TextBlock, ToolResultMessage, text_of
+from musepi_tui.session.rebuild import with_content
 
 SMALL_RESULT_TOKENS = 100
 """Results up to this size stay (compaction 4.3): a marker takes about a third of it."""
@@ -47,7 +42,7 @@ def plan_elisions(
     excess = sum(estimate(item.message) for item in kept if item.message is not None) - budget_tokens
     if excess <= 0:
         return ()
-    protected = _protected_calls(items)
+    protected = _protected_results(items)
     chosen: list[Elision] = []
     for candidate, message in _candidates(kept, protected, estimate):
         marked = with_content(message, (TextBlock(candidate.marker()),), None)
@@ -75,25 +70,16 @@ def _candidates(
         if not isinstance(message, ToolResultMessage) or message.is_error or message.pruned_at_ms is not None:
             continue
         tokens = estimate(message)
-        if tokens > SMALL_RESULT_TOKENS and message.tool_call_id not in protected:
+        if tokens > SMALL_RESULT_TOKENS and item.id not in protected:
             found.append((Elision(item.id, message.tool_name, tokens, text_of(message.content)), message))
     return sorted(found, key=lambda pair: -pair[0].tokens)
 
 
-def _protected_calls(items: Sequence[PathItem]) -> frozenset[str]:
-    """Ids of calls that load a skill: the model follows what they returned."""
-    return frozenset(call_id for item in items for call_id in _skill_calls(item.message))
-
-
-def _skill_calls(message: Message | None) -> list[str]:
-    if not isinstance(message, AssistantMessage):
-        return []
-    return [
-        call.id
-        for call in tool_calls_of(message)
-        if call.name == "skill" or (call.name == "read" and _is_skill_path(call.arguments.get("path")))
-    ]
-
-
-def _is_skill_path(path: object) -> bool:
-    return isinstance(path, str) and path.startswith("skill://")
+def _protected_results(items: Sequence[PathItem]) -> frozenset[str]:
+    """Ids of the results that load a skill: the model follows what they say."""
+    calls = paired_calls(items)
+    return frozenset(
+        item.id
+        for index, item in enumerate(items)
+        if isinstance(item.message, ToolResultMessage) and is_protected(item.message, calls.get(index))
+    )

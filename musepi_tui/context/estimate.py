@@ -1,7 +1,8 @@
 """How many tokens a message takes, counted locally (compaction 3.2, 3.4)."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import is_
 from typing import assert_never
 
 from musepi_tui.base.types import Tokenizer
@@ -32,9 +33,8 @@ IMAGE_TOKENS = 1200
 ARCHIVE_IMAGE_TOKENS = 5024
 """Tokens of an image that belongs to a compaction summary (compaction 3.2): the dearest frame size."""
 
-CACHE_LIMIT = 50_000
-"""Messages remembered by one ``Estimator`` before it starts over; above any live context, so that a full
-count is not repeated every turn, and a bound on what the cache keeps alive."""
+SPARE_COUNTS = 1_000
+"""Counts an ``Estimator`` may hold for messages that are gone before they are thrown out."""
 
 
 def compact_json(value: object) -> str:
@@ -61,36 +61,54 @@ def stored_estimate(messages: Iterable[Message], estimate: "Estimator", other_to
 
     ``other_tokens`` are the tokens of everything else in it: system prompt, tool schemas, pending texts.
     """
-    return other_tokens + sum(estimate(message, exclude_encrypted=True) for message in messages)
+    return other_tokens + estimate.total(tuple(messages))
 
 
 class Estimator:
     """``estimate_tokens`` with a memory: a message object is counted once.
 
-    Messages are immutable, so identity is enough. The memory keeps the objects alive; ``retain`` trims it
-    after a compaction, when most of them left the context.
+    Messages are immutable, so identity is enough. The memory keeps the objects alive; ``retain`` and ``trim``
+    let go of those that left the context.
     """
 
     def __init__(self, count: Tokenizer) -> None:
         self.count = count
         self._known: dict[tuple[int, bool], tuple[Message, int]] = {}
+        self._summed: tuple[tuple[Message, ...], int] = (), 0
 
     def __call__(self, message: Message, *, exclude_encrypted: bool = False) -> int:
         """Tokens of one message, estimated."""
-        key = (id(message), exclude_encrypted)
+        # Only answers have encrypted parts; all others are counted once for both questions.
+        key = (id(message), exclude_encrypted and isinstance(message, AssistantMessage))
         found = self._known.get(key)
         if found is not None:
             return found[1]
         tokens = estimate_tokens(message, self.count, exclude_encrypted=exclude_encrypted)
-        if len(self._known) >= CACHE_LIMIT:
-            self._known = {}
         self._known[key] = (message, tokens)
+        return tokens
+
+    def total(self, messages: tuple[Message, ...]) -> int:
+        """Tokens of all of them, without encrypted parts.
+
+        The context is summed up at every step of a turn; where it only grew since, the rest is added to what
+        was found then.
+        """
+        before, tokens = self._summed
+        if len(before) > len(messages) or not all(map(is_, before, messages)):
+            before, tokens = (), 0
+        tokens += sum(self(message, exclude_encrypted=True) for message in messages[len(before) :])
+        self._summed = messages, tokens
         return tokens
 
     def retain(self, messages: Iterable[Message]) -> None:
         """Forgets every message but these."""
         kept = {id(message) for message in messages}
         self._known = {key: value for key, value in tuple(self._known.items()) if key[0] in kept}
+
+    def trim(self, messages: Sequence[Message]) -> None:
+        """The same, once it remembers so many others that this is worth the walk over all of them."""
+        if len(self._known) > 2 * len(messages) + SPARE_COUNTS:
+            self.retain(messages)
 
 
 def _fragments(message: Message) -> Iterator[str]:

@@ -5,15 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from musepi_tui.context.selectors import split_selector
 from musepi_tui.session.entries import CompactionEntry, Entry
 from musepi_tui.session.messages import AssistantMessage, Message, ToolCallBlock
 
 SHOWN_FILES = 20
 """Files in one block (compaction 7.2); the rest is counted. More would crowd out the summary."""
 
-_CHUNK = r"L?\d+(?:(?:-|\+|\.\.)L?\d+|-|\.\.)?"
-_LIST = rf"{_CHUNK}(?:,{_CHUNK})*"
-_SELECTOR = re.compile(rf"(?:{_LIST}|raw|conflicts|raw:{_LIST}|{_LIST}:raw)", re.IGNORECASE | re.ASCII)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE | re.ASCII)
 _BLOCKS = re.compile(r"<(files|read-files|modified-files)>.*?</\1>\s*", re.DOTALL)
 
@@ -51,14 +49,6 @@ class FileHistory:
 class _Folder:
     files: list[str] = field(default_factory=list[str])
     folders: "dict[str, _Folder]" = field(default_factory=dict[str, "_Folder"])
-
-
-def split_selector(path: str) -> tuple[str, str | None]:
-    """The path a ``read`` call names, without its line selector, and the selector (compaction 5.2)."""
-    for colon in (_last_but_one_colon(path), path.rfind(":")):
-        if colon > 0 and _SELECTOR.fullmatch(path, colon + 1):
-            return path[:colon], path[colon + 1 :]
-    return path, None
 
 
 def collect_file_ops(messages: Iterable[Message]) -> FileOps:
@@ -131,11 +121,6 @@ def _file_of(call: ToolCallBlock) -> str | None:
     if _SCHEME.search(path):
         return None
     return split_selector(path)[0] if call.name == "read" else path
-
-
-def _last_but_one_colon(path: str) -> int:
-    last = path.rfind(":")
-    return path.rfind(":", 0, last) if last > 0 else -1
 
 
 def _details_of(compaction: CompactionEntry) -> Mapping[str, Any] | None:

@@ -115,8 +115,7 @@ def prepare_compaction(
     ):
         return None
     window = _find_window(path)
-    keep_tokens = _kept_size(path, window, options, estimate)
-    cut = find_cut_point(window.items, window.span, keep_tokens, estimate)
+    keep_tokens, cut = plan_cut(path, options, estimate)
     history, prefix = _summarised(window, cut)
     if not history and not prefix:
         return None
@@ -133,7 +132,7 @@ def prepare_compaction(
         elisions=plan_elisions(window.items, kept, keep_tokens, estimate),
         file_ops=new_ops,
         file_history=resolve_file_history(path, window.previous),
-        tokens_before=_tokens_before(path),
+        tokens_before=context_tokens_of(path),
         keep_recent_tokens=keep_tokens,
         tokens=PartTokens(
             _total(window.carried, estimate) + _total(messages_of(history), estimate),
@@ -141,6 +140,19 @@ def prepare_compaction(
             _total(messages_of(kept), estimate),
         ),
     )
+
+
+def plan_cut(path: Sequence[Entry], options: PrepareOptions, estimate: Estimate) -> tuple[int, Cut]:
+    """The adapted size of the kept tail and where it begins, also where there is nothing to summarise."""
+    window = _find_window(path)
+    keep_tokens = _kept_size(path, window, options, estimate)
+    return keep_tokens, find_cut_point(window.items, window.span, keep_tokens, estimate)
+
+
+def context_tokens_of(path: Sequence[Entry]) -> int:
+    """Context tokens the newest usable answer of the path was billed for; 0 without one."""
+    usage = last_assistant_usage(path)
+    return 0 if usage is None else calculate_context_tokens(usage)
 
 
 def has_new_messages(path: Sequence[Entry]) -> bool:
@@ -210,11 +222,6 @@ def _with_message(items: Iterable[PathItem]) -> tuple[PathItem, ...]:
 
 def _total(messages: Iterable[Message], estimate: Estimate) -> int:
     return sum(estimate(message) for message in messages)
-
-
-def _tokens_before(path: Sequence[Entry]) -> int:
-    usage = last_assistant_usage(path)
-    return 0 if usage is None else calculate_context_tokens(usage)
 
 
 def _last_index(path: Sequence[Entry], matches: Callable[[Entry], bool]) -> int:

@@ -26,15 +26,24 @@ _CLOSING_TAG = re.compile(r"</(conversation)>", re.IGNORECASE)
 
 
 def serialize_conversation(messages: Sequence[Message], *, harmony: bool = False) -> str:
-    """The messages as labelled parts with a blank line between them; "" when nothing is left.
+    """The messages as labelled parts with a blank line between them; "" when nothing is left."""
+    return "\n\n".join(filter(None, serialize_messages(messages, harmony=harmony)))
+
+
+def serialize_messages(messages: Sequence[Message], *, harmony: bool = False) -> tuple[str, ...]:
+    """Each message as labelled parts, in order; "" for one that gives nothing.
 
     ``messages`` are converted ones (user, developer, assistant, toolResult); other roles give nothing. Calls
     whose result said nothing (``useless``) are left out together with it. ``harmony`` also defuses the
     control tokens of that model family. Text cannot close the ``<conversation>`` it is put in.
     """
     dropped = _useless_calls(messages)
-    parts = (part for index, message in enumerate(messages) for part in _parts(message, index, dropped))
-    text = _CLOSING_TAG.sub(r"<\\/\1>", "\n\n".join(parts))
+    texts = ("\n\n".join(_parts(message, index, dropped)) for index, message in enumerate(messages))
+    return tuple(_defused(text, harmony=harmony) for text in texts)
+
+
+def _defused(text: str, *, harmony: bool) -> str:
+    text = _CLOSING_TAG.sub(r"<\\/\1>", text)
     return _CONTROL_TOKEN.sub(r"<\\|\1\\|>", text) if harmony else text
 
 

@@ -1,20 +1,11 @@
 """A path as maintenance sees it: each entry with the message it gives the model (compaction 1.3, 1.6)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from musepi_tui.session.entries import CompactionEntry, ContextEditEntry, Entry
-from musepi_tui.session.messages import (
-    AssistantMessage,
-    Content,
-    CustomMessage,
-    DeveloperMessage,
-    Message,
-    ToolResultMessage,
-    UserMessage,
-    blocks_of,
-)
-from musepi_tui.session.rebuild import message_of
+from musepi_tui.session.messages import Message
+from musepi_tui.session.rebuild import last_edits, message_of, with_content, without_recovered
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +27,15 @@ class PathItem:
 
 
 def path_items(path: Sequence[Entry]) -> tuple[PathItem, ...]:
-    """One item for each entry of the path, in order. The last edit after its target wins; None drops it."""
-    edits = _edits_by_target(path)
-    return tuple(PathItem(entry, _visible_message(entry, edits)) for entry in path)
+    """One item for each entry of the path, in order. The last edit after its target wins; None drops it.
 
-
-def with_content(message: Message, content: Content, pruned_at_ms: int | None) -> Message:
-    """A new message object with other content; messages without content of that kind stay as they are."""
-    match message:
-        case ToolResultMessage():
-            return replace(message, content=blocks_of(content), pruned_at_ms=pruned_at_ms)
-        case AssistantMessage():
-            return replace(message, content=blocks_of(content))
-        case UserMessage() | DeveloperMessage() | CustomMessage():
-            return replace(message, content=content)
-        case _:
-            return message
-
-
-def _edits_by_target(path: Sequence[Entry]) -> Mapping[str, ContextEditEntry]:
-    seen: set[str] = set()
-    edits: dict[str, ContextEditEntry] = {}
-    for entry in path:
-        if isinstance(entry, ContextEditEntry) and entry.target_id in seen:
-            edits[entry.target_id] = entry
-        seen.add(entry.id)
-    return edits
+    Answers that a retry replaced give no message, nor do their results.
+    """
+    edits = last_edits(path)
+    found = {entry.id: _visible_message(entry, edits) for entry in path}
+    pairs = [(entry_id, message) for entry_id, message in found.items() if message is not None]
+    shown = dict(without_recovered(pairs))
+    return tuple(PathItem(entry, shown.get(entry.id)) for entry in path)
 
 
 def _visible_message(entry: Entry, edits: Mapping[str, ContextEditEntry]) -> Message | None:

@@ -2,11 +2,14 @@
 
 import asyncio
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from musepi_tui.base.errors import ProviderError
 from musepi_tui.base.http import HttpPolicy, configure
+from musepi_tui.extensions.dispatch import Dispatcher
+from musepi_tui.extensions.extensions import Extensions
 from musepi_tui.providers.apis import supported_apis
 from musepi_tui.providers.registry import ModelRegistry
 from musepi_tui.providers.types import Model, ThinkingLevel
@@ -14,8 +17,10 @@ from musepi_tui.runtime.approvals import Approvals
 from musepi_tui.runtime.bus import EventBus
 from musepi_tui.runtime.desk import Desk
 from musepi_tui.runtime.events import Notice, QueueChanged
+from musepi_tui.runtime.extension_host import ExtensionHost
 from musepi_tui.runtime.gateway import DEMO_PROVIDER, ModelGateway
 from musepi_tui.runtime.history import History
+from musepi_tui.runtime.idle import IdleClock
 from musepi_tui.runtime.maintainer import Maintainer
 from musepi_tui.runtime.meter import MeterService
 from musepi_tui.runtime.naming import PendingName
@@ -26,6 +31,7 @@ from musepi_tui.runtime.services import PhaseSetter, Services
 from musepi_tui.runtime.sessions import StoredSession
 from musepi_tui.runtime.tasks import CancelStack, Children
 from musepi_tui.runtime.tokens import TokenService
+from musepi_tui.runtime.upkeep import Upkeep
 from musepi_tui.runtime.worker import Worker
 from musepi_tui.runtime.workplace import Workplace
 from musepi_tui.session.rebuild import SessionContext
@@ -44,6 +50,8 @@ class Shared:
     children: Children
     cancels: CancelStack
     phase: PhaseSetter
+    extensions: Extensions
+    host: ExtensionHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,17 @@ class _Choice:
     thinking: ThinkingLevel
     notices: tuple[Notice, ...] = ()
     missing: str | None = None
+
+
+async def load_extensions(
+    options: RuntimeOptions, bus: EventBus, call_soon: Callable[[Callable[[], None]], None]
+) -> tuple[Extensions, ExtensionHost]:
+    """The extensions of the user's folder, of installed packages and of the command line, activated."""
+    host = ExtensionHost(bus.emit, call_soon, options.clock)
+    extensions = Extensions(Dispatcher(host, host.report))
+    folder = options.paths.config / "extensions"
+    await extensions.load(folder, options.extensions, only_named=options.only_named_extensions)
+    return extensions, host
 
 
 async def load_registry(options: RuntimeOptions) -> ModelRegistry:
@@ -101,14 +120,19 @@ def build_desk(shared: Shared, stored: StoredSession, old: Desk | None) -> Desk:
     workplace = Workplace(services, options, stored.cwd, artifacts, approvals)
     if old is not None:
         workplace.mode = old.workplace.mode
-    maintainer = Maintainer(services, artifacts)
+    shared.host.serve(gateway, stored.cwd, history.header.id, saver.path)
+    idle = IdleClock(services, lambda: worker.compact_idle(), lambda: worker.occupied)
+    maintainer = Maintainer(services, artifacts, lambda: len(queue) > 0, idle.gates)
     worker = Worker(services, queue, maintainer, lambda: workplace.new_turn(queue))
+    worker.busy_changed = idle.restart
+    worker.prepare = workplace.prepare
     return Desk(
         services,
         queue,
         approvals,
         workplace,
         worker,
+        Upkeep(services, worker, idle),
         naming,
         stored.issues,
         (*stored.notices, *choice.notices),
@@ -146,6 +170,7 @@ def _services(shared: Shared, history: History, gateway: ModelGateway) -> Servic
         tokens=tokens,
         meter=MeterService(settings, history, gateway, tokens, emit),
         phase=shared.phase,
+        extensions=shared.extensions,
     )
 
 

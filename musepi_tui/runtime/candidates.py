@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from musepi_tui.base.errors import ErrorKind, MusepiError, ProviderError
+from musepi_tui.base.http import address_of
 from musepi_tui.providers.thinking import clamp_level
 from musepi_tui.providers.types import Model, ThinkingLevel
 from musepi_tui.runtime.gateway import ModelGateway, split_level
@@ -28,12 +29,19 @@ _TRANSIENT = frozenset(
 class Candidate:
     """A model that may write the summary. ``window`` in tokens, None when nobody knows it.
 
-    ``thinking`` is the level configured with its name, None for the session's.
+    ``thinking`` is the level configured with its name, None for the session's. ``endpoint`` is an address
+    that is asked in place of the model's provider.
     """
 
     model: Model
     thinking: ThinkingLevel | None = None
     window: int | None = None
+    endpoint: str | None = None
+
+    @property
+    def name(self) -> str:
+        """How it is called: ``provider/id``, or the host of the endpoint."""
+        return self.model.key if self.endpoint is None else address_of(self.endpoint).host
 
     def level(self, session_level: ThinkingLevel) -> ThinkingLevel:
         """How much it reasons about a summary."""
@@ -71,26 +79,28 @@ def find_chain(
     window_override: int | None,
     roles: ModelRoles,
     gateway: ModelGateway,
+    endpoint: str | None = None,
 ) -> Chain:
     """The models to ask for a summary, each once and only those with credentials.
 
-    ``compaction.model`` first, then the current model's own target, the current model, the role models, and
-    the largest other one.
+    ``endpoint`` (``compaction.remoteEndpoint``) first, then ``compaction.model``, the current model's own
+    target, the current model, the role models, and the largest other one.
     ``window_override`` is ``compaction.modelContextWindow``; it counts for the configured ones.
     """
     available = {model.key: model for model in gateway.available()}
     current = gateway.model
     names = configured_names(configured)
-    by_role = {"default": roles.default, "small": roles.small, "smol": roles.small, "slow": roles.slow}
-    wanted = [_resolve(by_role.get(name) or name, gateway, available) for name in names]
+    wanted = [_resolve(_of_role(name, roles), gateway, available) for name in names]
     unknown = tuple(name for name, found in zip(names, wanted, strict=True) if found is None)
     chosen = [
         Candidate(found.model, found.thinking, window_override or found.window)
         for found in wanted
         if found is not None
     ]
-    fallbacks = _fallbacks(current, roles, gateway, available)
-    return Chain(_each_once((*chosen, *fallbacks)), unknown)
+    named = _each_once((*chosen, *_fallbacks(current, roles, gateway, available)))
+    known = (*named, *_largest_besides(named, available))
+    own = [] if endpoint is None else [_at_endpoint(endpoint, known, window_override)]
+    return Chain((*own, *known), unknown)
 
 
 def configured_names(configured: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -99,6 +109,11 @@ def configured_names(configured: str | Sequence[str] | None) -> tuple[str, ...]:
         return ()
     parts = configured.split(",") if isinstance(configured, str) else configured
     return tuple(part.strip() for part in parts if part.strip())
+
+
+def is_harmony(model: Model) -> bool:
+    """Whether the model reads the control tokens of the harmony format."""
+    return "gpt-oss" in model.id.lower()
 
 
 def next_action(
@@ -125,7 +140,7 @@ def after_failure(failed: Candidate, error: MusepiError, rest: Sequence[Candidat
     key, larger windows after an overflow."""
     if not isinstance(error, ProviderError):
         return tuple(rest)
-    if error.kind is ErrorKind.AUTH:
+    if error.kind is ErrorKind.AUTH and failed.endpoint is None:
         return tuple(other for other in rest if other.model.provider != failed.model.provider)
     if error.kind is ErrorKind.OVERFLOW and failed.window is not None:
         return tuple(other for other in rest if other.window is None or other.window > failed.window)
@@ -155,10 +170,31 @@ def _fallbacks(
     for name in (roles.default, roles.small, roles.slow):
         if name is not None:
             yield from _found(_resolve(name, gateway, available))
-    others = [model for model in available.values() if model.source != "demo" and model != current]
-    if others:
-        largest = max(others, key=lambda model: model.context_window or 0)
-        yield Candidate(largest, None, largest.context_window)
+
+
+def _largest_besides(named: Sequence[Candidate], available: Mapping[str, Model]) -> tuple[Candidate, ...]:
+    """The model with the largest window that nobody named, the demo left out."""
+    keys = {candidate.model.key for candidate in named}
+    others = [model for model in available.values() if model.source != "demo" and model.key not in keys]
+    largest = max(others, key=lambda model: model.context_window or 0, default=None)
+    return () if largest is None else (Candidate(largest, None, largest.context_window),)
+
+
+def _of_role(text: str, roles: ModelRoles) -> str:
+    """The model of a role, with the level of the text if it gives one; any other text as it is."""
+    by_role = {"default": roles.default, "small": roles.small, "smol": roles.small, "slow": roles.slow}
+    name, level = split_level(text)
+    model = by_role.get(name)
+    if model is None:
+        return text
+    return model if level is None else f"{split_level(model)[0]}:{level.value}"
+
+
+def _at_endpoint(endpoint: str, known: Sequence[Candidate], window: int | None) -> Candidate:
+    """The endpoint; what it is told to use is the name of the first model it stands in for."""
+    nameless = Model(provider="endpoint", id="default", api="", base_url=endpoint)
+    model = known[0].model if known else nameless
+    return Candidate(model, None, window, endpoint)
 
 
 def _found(candidate: Candidate | None) -> tuple[Candidate, ...]:

@@ -1,41 +1,66 @@
-"""One compaction: prepare, produce, commit (compaction 4, 6, 12.4; architecture 5)."""
+"""One compaction: prepare, produce, commit (compaction 4, 6, 11, 12.4; architecture 5)."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from musepi_tui.base.errors import MaintenanceError, MusepiError, NothingToCompactError, SessionError
+from musepi_tui.base.errors import (
+    CompactionStoppedError,
+    MaintenanceError,
+    MusepiError,
+    NothingToCompactError,
+    SessionError,
+    SummaryRejectedError,
+)
 from musepi_tui.context.elide import artifact_text
 from musepi_tui.context.estimate import stored_estimate
 from musepi_tui.context.fileops import delta_details, render_files, upsert_files
 from musepi_tui.context.merge import check_summary_size, inherited_data, validate_summary
 from musepi_tui.context.prepare import Preparation, PrepareOptions, has_new_messages, prepare_compaction
+from musepi_tui.context.request import pending_request, upsert_request, with_request
 from musepi_tui.context.threshold import parse_threshold, resolve_threshold, summary_reserve
+from musepi_tui.extensions.points import BeforeCompact, CancelSignal, Compacted, Compacting, Hook
 from musepi_tui.maintenance import notices
 from musepi_tui.maintenance.notices import NoticeText
 from musepi_tui.maintenance.triggers import Reason
 from musepi_tui.runtime.candidates import find_chain
 from musepi_tui.runtime.edits import CompactionDraft, Edit
 from musepi_tui.runtime.events import MaintenanceProgress, MaintenanceResult
+from musepi_tui.runtime.hooked import check_supplied, public_preparation
 from musepi_tui.runtime.services import Services, llm_templates
-from musepi_tui.runtime.summarizer import Progress, Summary, SummaryOrder, Tools, summarize
+from musepi_tui.runtime.staging import SummaryMemory
+from musepi_tui.runtime.summarizer import Summary, SummaryOrder, Tools, summarize
+from musepi_tui.runtime.summary_call import Progress
+from musepi_tui.runtime.summary_requests import Extras
+from musepi_tui.runtime.threads import run_stoppable, stopping
 from musepi_tui.session.entries import CompactionEntry, ContextEditEntry, Entry
 from musepi_tui.session.messages import TextBlock
 from musepi_tui.session.rebuild import build_session_context
 from musepi_tui.tools.types import ArtifactSink
 
 METHOD = "summary"
+METHOD_OF_HOOK = "hook"
 """How the entry says it was made (compaction 1.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassOrder:
+    """What is wanted: why, with which focus, and whether a turn is under way."""
+
+    reason: Reason
+    focus: str | None = None
+    mid_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PassHooks:
     """How a pass reaches the outside: ``tell`` shows a notice, ``seal`` is called right before the commit,
-    after which the pass can no longer be cancelled."""
+    after which the pass can no longer be cancelled. ``memory`` holds what earlier tries were answered."""
 
     tell: Callable[[NoticeText], None]
     seal: Callable[[], None]
+    memory: SummaryMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +74,11 @@ class CompactionPass:
     """One pass over the history of a session. Until its commit nothing is changed."""
 
     def __init__(
-        self, services: Services, artifacts: ArtifactSink, reason: Reason, focus: str | None, hooks: PassHooks
+        self, services: Services, artifacts: ArtifactSink, order: PassOrder, hooks: PassHooks
     ) -> None:
         self._services = services
         self._artifacts = artifacts
-        self._reason = reason
-        self._focus = focus
+        self._order = order
         self._hooks = hooks
         self._started_s = services.clock.monotonic()
 
@@ -62,14 +86,14 @@ class CompactionPass:
         """Does it all. Raises ``NothingToCompactError``, or another ``MusepiError`` when it failed."""
         self._report("prepare")
         prepared = await self._prepare()
-        summary = await self._produce(prepared.preparation)
-        self._report("write")
-        draft = await self._draft(prepared, summary)
+        draft = await self._supplied(prepared) or await self._summarised(prepared)
         self._hooks.seal()
         try:
             entry = await self._services.history.commit_compaction(draft)
         except SessionError as error:
-            raise MaintenanceError(f"Could not save the compaction: {error}") from error
+            raise MaintenanceError(notices.save_failure(str(error))) from error
+        self._hooks.memory.forget_texts()
+        await self._services.extensions.compacted(Compacted(entry, draft.from_extension))
         return MaintenanceResult(
             entry_id=entry.id,
             first_kept_entry_id=draft.first_kept_entry_id,
@@ -83,20 +107,117 @@ class CompactionPass:
         services = self._services
         await services.tokens.ready()
         generation = services.history.generation
-        path = await services.history.load_path()
-        options = prepare_options(services)
-        preparation = await asyncio.to_thread(prepare_compaction, path, options, services.tokens.estimate)
+        path = await services.history.load_live()
+        preparation = await prepare(services, path)
         if preparation is None:
             text = notices.TOO_SMALL if has_new_messages(path) else notices.ALREADY_COMPACTED
             raise NothingToCompactError(text)
         return _Prepared(path, generation, preparation)
 
-    async def _produce(self, preparation: Preparation) -> Summary:
+    async def _supplied(self, prepared: _Prepared) -> CompactionDraft | None:
+        """The compaction an extension supplies; None when none does. Raises when one stops it."""
+        extensions = self._services.extensions
+        if not extensions.listens(Hook.BEFORE_COMPACT):
+            return None
+        signal = CancelSignal()
+        event = BeforeCompact(
+            public_preparation(prepared.preparation),
+            prepared.path,
+            self._order.focus,
+            signal,
+            self._order.reason.value,
+        )
+        try:
+            answer = await extensions.before_compact(event)
+        except asyncio.CancelledError:
+            signal.abort()
+            raise
+        if answer.cancelled:
+            raise CompactionStoppedError(f"The extension {answer.by} stopped the compaction.")
+        given = answer.compaction
+        if given is None:
+            return None
+        check_supplied(given, prepared.preparation)
+        after = await asyncio.to_thread(
+            self._tokens_after, prepared, given.first_kept_entry_id, given.summary, ()
+        )
+        return CompactionDraft(
+            generation=prepared.generation,
+            summary=given.summary,
+            first_kept_entry_id=given.first_kept_entry_id,
+            tokens_before=given.tokens_before,
+            tokens_after=after,
+            short_summary=given.short_summary,
+            details=given.details,
+            preserve_data=given.preserve_data,
+            from_extension=True,
+            method=METHOD_OF_HOOK,
+            reason=self._order.reason.value,
+            mid_turn=self._order.mid_turn,
+            duration_ms=self._elapsed_ms(),
+        )
+
+    async def _summarised(self, prepared: _Prepared) -> CompactionDraft:
+        """The compaction a model writes."""
+        preparation = prepared.preparation
+        extras, hook_data = await self._extras(preparation)
+        summary = await self._produce(preparation, extras)
+        self._report("write")
+        await self._check_size(summary.text)
+        request = pending_request(preparation)
+        files = render_files(preparation.file_history.ops | preparation.file_ops)
+        text = upsert_files(upsert_request(summary.text, request), files)
+        validate_summary(text)
+        edits = await self._save_elided(preparation)
+        first_kept = preparation.first_kept_entry_id
+        after = await asyncio.to_thread(self._tokens_after, prepared, first_kept, text, edits)
+        previous = preparation.previous
+        inherited = inherited_data(None if previous is None else previous.preserve_data)
+        return CompactionDraft(
+            generation=prepared.generation,
+            summary=text,
+            first_kept_entry_id=first_kept,
+            tokens_before=preparation.tokens_before,
+            tokens_after=after,
+            details=delta_details(preparation.file_history, preparation.file_ops),
+            preserve_data=with_request({**hook_data, **(inherited or {})}, request),
+            method=METHOD,
+            reason=self._order.reason.value,
+            mid_turn=self._order.mid_turn,
+            model=summary.model or None,
+            duration_ms=self._elapsed_ms(),
+            usage=summary.usage,
+            edits=edits,
+        )
+
+    async def _check_size(self, summary: str) -> None:
+        """Raises ``SummaryRejectedError`` for a summary that leaves no room."""
+        size = await asyncio.to_thread(self._services.tokens.count, summary)
+        try:
+            check_summary_size(size, self._services.meter.window)
+        except SummaryRejectedError:
+            self._hooks.memory.forget_texts()  # another try must not get the same answers from memory
+            raise
+
+    async def _extras(self, preparation: Preparation) -> tuple[Extras, dict[str, Any]]:
+        """What a person and extensions add to the requests, and the data extensions want stored."""
+        extensions, focus = self._services.extensions, self._order.focus
+        if not extensions.listens(Hook.COMPACTING):
+            return Extras(focus), {}
+        messages = (*preparation.history_messages, *preparation.prefix_messages)
+        answer = await extensions.compacting(Compacting(self._services.history.header.id, messages))
+        return Extras(focus, answer.context, answer.prompt), answer.preserve_data
+
+    async def _produce(self, preparation: Preparation, extras: Extras) -> Summary:
         services = self._services
         settings = services.settings
         compaction = settings.compaction
         chain = find_chain(
-            compaction.model, compaction.model_context_window, settings.model_roles, services.gateway
+            compaction.model,
+            compaction.model_context_window,
+            settings.model_roles,
+            services.gateway,
+            compaction.remote_endpoint,
         )
         if chain.unknown:
             self._hooks.tell(notices.unknown_candidates(chain.unknown))
@@ -104,8 +225,8 @@ class CompactionPass:
             preparation,
             chain,
             summary_reserve(services.meter.window, compaction.reserve_tokens),
-            self._focus,
-            manual=self._reason is Reason.MANUAL,
+            extras,
+            manual=self._order.reason is Reason.MANUAL,
         )
         tools = Tools(
             services.gateway,
@@ -115,35 +236,10 @@ class CompactionPass:
             settings.retry,
             self._hooks.tell,
             self._report_summary,
+            services.bus.emit,
+            self._hooks.memory,
         )
         return await summarize(order, tools)
-
-    async def _draft(self, prepared: _Prepared, summary: Summary) -> CompactionDraft:
-        """The finished entry, and what the context will weigh with it."""
-        preparation = prepared.preparation
-        files = render_files(preparation.file_history.ops | preparation.file_ops)
-        text = upsert_files(summary.text, files)
-        validate_summary(text)
-        size = await asyncio.to_thread(self._services.tokens.count, summary.text)
-        check_summary_size(size, self._services.meter.window)
-        edits = await self._save_elided(preparation)
-        after = await asyncio.to_thread(self._tokens_after, prepared, text, edits)
-        previous = preparation.previous
-        return CompactionDraft(
-            generation=prepared.generation,
-            summary=text,
-            first_kept_entry_id=preparation.first_kept_entry_id,
-            tokens_before=preparation.tokens_before,
-            tokens_after=after,
-            details=delta_details(preparation.file_history, preparation.file_ops),
-            preserve_data=inherited_data(None if previous is None else previous.preserve_data),
-            method=METHOD,
-            reason=self._reason.value,
-            model=summary.model or None,
-            duration_ms=self._elapsed_ms(),
-            usage=summary.usage,
-            edits=edits,
-        )
 
     async def _save_elided(self, preparation: Preparation) -> tuple[Edit, ...]:
         """The markers of the kept tail, once the texts they replace are safe in an artifact."""
@@ -153,13 +249,15 @@ class CompactionPass:
         try:
             artifact_id = await asyncio.to_thread(self._artifacts.save, "compaction", artifact_text(elisions))
         except (OSError, MusepiError) as error:
-            raise MaintenanceError(f"Could not save the compaction: {error}") from error
+            raise MaintenanceError(notices.save_failure(str(error))) from error
         return tuple(Edit(item.entry_id, (TextBlock(item.marker(artifact_id)),)) for item in elisions)
 
-    def _tokens_after(self, prepared: _Prepared, summary: str, edits: Sequence[Edit]) -> int:
+    def _tokens_after(
+        self, prepared: _Prepared, first_kept_entry_id: str, summary: str, edits: Sequence[Edit]
+    ) -> int:
         """The stored estimate of the context the commit will leave. Runs in a thread."""
         services = self._services
-        after = preview_path(prepared.path, prepared.preparation.first_kept_entry_id, summary, edits)
+        after = preview_path(prepared.path, first_kept_entry_id, summary, edits)
         messages = build_session_context(after).messages
         return stored_estimate(messages, services.tokens.estimate, services.tokens.non_message_tokens())
 
@@ -168,7 +266,7 @@ class CompactionPass:
 
     def _report_summary(self, progress: Progress) -> None:
         self._report(
-            "summary",
+            "window" if progress.is_staged else "summary",
             done=progress.done,
             total=progress.total,
             input_tokens=progress.input_tokens,
@@ -177,6 +275,12 @@ class CompactionPass:
 
     def _elapsed_ms(self) -> int:
         return round((self._services.clock.monotonic() - self._started_s) * 1000)
+
+
+async def prepare(services: Services, path: Sequence[Entry]) -> Preparation | None:
+    """The compaction of this path for the current model and settings, worked out in a thread."""
+    options, estimate = prepare_options(services), services.tokens.estimate
+    return await run_stoppable(lambda check: prepare_compaction(path, options, stopping(estimate, check)))
 
 
 def prepare_options(services: Services) -> PrepareOptions:

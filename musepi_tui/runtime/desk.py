@@ -27,8 +27,10 @@ from musepi_tui.runtime.intents import (
     AnswerApproval,
     Cancel,
     Compact,
+    CompactIdle,
     ExportSession,
     Flush,
+    MoveLeaf,
     RenameSession,
     Retry,
     SelectModel,
@@ -36,6 +38,7 @@ from musepi_tui.runtime.intents import (
     SetMode,
     SetName,
     SetThinking,
+    Shake,
     SubmitPrompt,
     TakeQueue,
 )
@@ -46,6 +49,7 @@ from musepi_tui.runtime.queue import MessageQueue, QueuedMessage
 from musepi_tui.runtime.services import Services
 from musepi_tui.runtime.settling import Settle, settle_with
 from musepi_tui.runtime.tasks import MAINTENANCE_KINDS, CancelKind
+from musepi_tui.runtime.upkeep import MaintenanceIntent, Upkeep
 from musepi_tui.runtime.worker import Worker
 from musepi_tui.runtime.workplace import Workplace
 from musepi_tui.session.entries import LoadIssue
@@ -63,20 +67,30 @@ Choice: TypeAlias = SelectModel | SetThinking | SetMode | SetName | SetLabel
 
 SessionIntent: TypeAlias = (
     SubmitPrompt
-    | Compact
     | Cancel
     | AnswerApproval
     | TakeQueue
-    | Retry
     | Flush
     | ExportSession
     | RenameSession
     | Choice
+    | MaintenanceIntent
 )
 _PLACES = frozenset({"message", "custom_message", "compaction", "branch_summary"})
 """Types of entries that are a place to people; what else comes last belongs to the one before (tui 5.5)."""
 
-CHANGING = (SubmitPrompt, Compact, Retry, SelectModel, SetThinking, SetName, SetLabel)
+CHANGING = (
+    SubmitPrompt,
+    Compact,
+    CompactIdle,
+    Shake,
+    MoveLeaf,
+    Retry,
+    SelectModel,
+    SetThinking,
+    SetName,
+    SetLabel,
+)
 """Intents that would write to the session."""
 
 
@@ -93,6 +107,7 @@ class Desk:
     approvals: Approvals
     workplace: Workplace
     worker: Worker
+    upkeep: Upkeep
     naming: PendingName
     issues: tuple[LoadIssue, ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -113,8 +128,6 @@ class Desk:
         match intent:
             case SubmitPrompt():
                 self._submit(intent, settle)
-            case Compact(mode, focus):
-                self.worker.compact(mode, focus, settle)
             case Cancel(only_maintenance):
                 kinds = MAINTENANCE_KINDS if only_maintenance else tuple(CancelKind)
                 cancelled = self.services.cancels.cancel_first(kinds)
@@ -124,12 +137,12 @@ class Desk:
             case TakeQueue():
                 taken = self.queue.take_all()
                 settle(None, {"text": "\n\n".join(message.text for message in taken)})
-            case Retry():
-                self.worker.retry(settle)
             case Flush() | ExportSession() | RenameSession():
                 self._work_on_files(intent, settle)
-            case _:
+            case SelectModel() | SetThinking() | SetMode() | SetName() | SetLabel():
                 self._choose(intent, settle)
+            case _:
+                self.upkeep.take(intent, settle)
 
     def _work_on_files(self, intent: Flush | ExportSession | RenameSession, settle: Settle) -> None:
         start = self.services.children.start
@@ -198,7 +211,8 @@ class Desk:
         if self.read_totals is not None:
             self.history.set_totals(await asyncio.to_thread(self.read_totals))
         meter = self.services.meter
-        if self.history.messages and not (meter.is_exact_enough() or meter.measure().billed):
+        measured = meter.measure()
+        if self.history.messages and not (meter.is_exact_enough(measured) or measured.billed):
             # The gauge of a resumed session shows what it showed before; an empty one needs no tokenizer.
             await self.services.tokens.ready()
         meter.refresh(only_changes=True)

@@ -53,6 +53,7 @@ class CompactionDraft:
     model: str | None = None
     duration_ms: int | None = None
     usage: Usage | None = None
+    from_extension: bool = False
     edits: tuple[Edit, ...] = ()
 
 
@@ -128,6 +129,7 @@ def compaction_entry(draft: CompactionDraft, base: tuple[str, str | None, str]) 
         model=draft.model,
         duration_ms=draft.duration_ms,
         usage=draft.usage,
+        from_extension=draft.from_extension,
     )
 
 

@@ -221,6 +221,31 @@ def _retry_ended(event: ev.RetryEnded, _: ReadEntry) -> tuple[JsonEvent, ...]:
     return (shape,)
 
 
+def _summary_retry_scheduled(event: ev.SummaryRetryScheduled, _: ReadEntry) -> tuple[JsonEvent, ...]:
+    return (
+        {
+            "type": "summarization_retry_scheduled",
+            "attempt": event.attempt,
+            "maxAttempts": event.max_attempts,
+            "delayMs": round(event.delay_s * 1000),
+            "errorMessage": event.error,
+        },
+    )
+
+
+def _summary_retry_started(event: ev.SummaryRetryStarted, _: ReadEntry) -> tuple[JsonEvent, ...]:
+    return ({"type": "summarization_retry_attempt_start", "attempt": event.attempt},)
+
+
+def _summary_retry_ended(event: ev.SummaryRetryEnded, _: ReadEntry) -> tuple[JsonEvent, ...]:
+    shape: JsonEvent = {
+        "type": "summarization_retry_finished",
+        "success": event.success,
+        "attempt": event.attempt,
+    }
+    return (shape if event.error is None else shape | {"errorMessage": event.error},)
+
+
 def _queue_changed(event: ev.QueueChanged, _: ReadEntry) -> tuple[JsonEvent, ...]:
     waiting = {"steering": list(event.steering), "followUp": list(event.follow_up)}
     return ({"type": "queue_update", **waiting},)
@@ -242,6 +267,21 @@ def usage_event(meter: ev.Meter) -> JsonEvent:
 
 def _usage_changed(event: ev.UsageChanged, _: ReadEntry) -> tuple[JsonEvent, ...]:
     return (usage_event(event.meter),)
+
+
+def _context_pruned(event: ev.ContextPruned, _: ReadEntry) -> tuple[JsonEvent, ...]:
+    shape = {"kind": event.kind, "entries": event.entries, "tokensFreed": event.tokens_freed}
+    return ({"type": "context_pruned", **shape},)
+
+
+def _model_promoted(event: ev.ModelPromoted, _: ReadEntry) -> tuple[JsonEvent, ...]:
+    shape = {"from": event.from_model, "to": event.to_model, "reason": event.reason}
+    return ({"type": "model_promoted", **shape},)
+
+
+def _extension_failed(event: ev.ExtensionFailed, _: ReadEntry) -> tuple[JsonEvent, ...]:
+    shape = {"extension": event.extension, "event": event.event, "error": event.error}
+    return ({"type": "extension_error", **shape},)
 
 
 def _notice(event: ev.Notice, _: ReadEntry) -> tuple[JsonEvent, ...]:
@@ -276,8 +316,14 @@ _ROWS: dict[type[Any], Callable[[Any, ReadEntry], tuple[JsonEvent, ...]]] = {
     ev.MaintenanceEnded: _maintenance_ended,
     ev.RetryScheduled: _retry_scheduled,
     ev.RetryEnded: _retry_ended,
+    ev.SummaryRetryScheduled: _summary_retry_scheduled,
+    ev.SummaryRetryStarted: _summary_retry_started,
+    ev.SummaryRetryEnded: _summary_retry_ended,
     ev.QueueChanged: _queue_changed,
     ev.UsageChanged: _usage_changed,
+    ev.ContextPruned: _context_pruned,
+    ev.ModelPromoted: _model_promoted,
+    ev.ExtensionFailed: _extension_failed,
     ev.Notice: _notice,
     ev.RuntimeFault: _fault,
 }

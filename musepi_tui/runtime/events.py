@@ -218,10 +218,11 @@ class ApprovalClosed:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceResult:
-    """What a pass did; tokens are context tokens, ``tokens_after`` an estimate."""
+    """What a pass did; tokens are context tokens, ``tokens_after`` an estimate. A pass that only shortened
+    messages stored no compaction: its ids are None."""
 
-    entry_id: str
-    first_kept_entry_id: str
+    entry_id: str | None
+    first_kept_entry_id: str | None
     tokens_before: int
     tokens_after: int
     duration_ms: int
@@ -239,7 +240,8 @@ class MaintenanceStarted:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceProgress:
-    """Where a pass is: ``phase`` is ``prepare``, ``summary`` (``done`` of ``total`` requests) or ``write``.
+    """Where a pass is: ``phase`` is ``prepare``, ``summary`` (``done`` of ``total`` requests), ``window``
+    (the same for a long history summarised in parts) or ``write``.
 
     ``elapsed_ms`` counts from ``MaintenanceStarted``; tokens are those of the summary requests.
     """
@@ -279,6 +281,32 @@ class RetryScheduled:
 @dataclass(frozen=True, slots=True)
 class RetryEnded:
     """The retries are over. ``error`` is the last failure when ``success`` is false."""
+
+    success: bool
+    attempt: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRetryScheduled:
+    """A failed summary request is sent again after ``delay_s``."""
+
+    attempt: int
+    max_attempts: int
+    delay_s: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRetryStarted:
+    """The wait is over, the request is sent again."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRetryEnded:
+    """How that try ended; ``error`` when it failed or was cancelled."""
 
     success: bool
     attempt: int
@@ -350,6 +378,60 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class EndDropped:
+    """These entries, the newest of the path, left it: a failed answer that is asked for again. They stay in
+    the file on a branch of their own."""
+
+    entry_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndRestored:
+    """Entries that were dropped are the newest of the path again."""
+
+    entry_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPruned:
+    """Messages were shortened for the model; what they were stays in the file.
+
+    ``kind`` is ``superseded``, ``useless``, ``threshold``, ``dedup``, ``shake``, ``images`` or ``tail``;
+    ``tokens_freed`` is an estimate.
+    """
+
+    kind: str
+    entries: int
+    tokens_freed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPromoted:
+    """A model with a larger window took over by itself; names are ``provider/id``."""
+
+    from_model: str
+    to_model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class IdleCountdown:
+    """An idle compaction starts in ``seconds`` when nobody does anything; None: none is due any more."""
+
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionFailed:
+    """A handler of an extension failed and was passed over. ``switched_off``: it is not called any more."""
+
+    extension: str
+    event: str
+    error: str
+    switched_off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeFault:
     """A bug: an unexpected exception in a child task, already logged. ``text`` is safe to show."""
 
@@ -379,6 +461,9 @@ Event: TypeAlias = (
     | MaintenanceEnded
     | RetryScheduled
     | RetryEnded
+    | SummaryRetryScheduled
+    | SummaryRetryStarted
+    | SummaryRetryEnded
     | QueueChanged
     | UsageChanged
     | ModelChanged
@@ -386,6 +471,12 @@ Event: TypeAlias = (
     | SessionNamed
     | SaveStateChanged
     | IntentSettled
+    | EndDropped
+    | EndRestored
+    | ContextPruned
+    | ModelPromoted
+    | IdleCountdown
+    | ExtensionFailed
     | Notice
     | RuntimeFault
 )

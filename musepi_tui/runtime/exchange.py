@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from musepi_tui.base.errors import MusepiError, SessionBusyError, SessionError
+from musepi_tui.extensions.points import BeforeSwitch
 from musepi_tui.runtime.desk import Desk
 from musepi_tui.runtime.events import Phase
 from musepi_tui.runtime.intents import (
@@ -73,12 +74,14 @@ class Exchange:
         if desk is not None and desk.worker.busy:
             settle(BUSY)
         elif isinstance(intent, NewSession):
-            self._switch(partial(prepare_new, self._options, self._stage.cwd), settle)
+            asked = BeforeSwitch("new", None)
+            self._switch(partial(prepare_new, self._options, self._stage.cwd), settle, asked)
         elif desk is not None and intent.how == "there" and _is_open(desk, Path(intent.path)):
             self._stage.show_again()
             settle(None)
         else:
-            self._switch(partial(prepare_path, intent, self._options), settle)
+            asked = BeforeSwitch("resume", intent.path)
+            self._switch(partial(prepare_path, intent, self._options), settle, asked)
 
     def _change(
         self,
@@ -102,15 +105,17 @@ class Exchange:
         history, cwd = desk.history, desk.workplace.cwd
         if isinstance(intent, CloneSession):
             prepare = partial(prepare_clone, history, cwd, self._options)
+            asked = BeforeSwitch("clone", None)
         else:
             prepare = partial(prepare_fork, history, intent.entry_id, cwd, self._options)
+            asked = BeforeSwitch("fork", None)
         self._stop_waiting()
-        settle_with(self._children.start("copying", self._copy_saved(desk, prepare, settle)), settle)
+        settle_with(self._children.start("copying", self._copy_saved(desk, prepare, settle, asked)), settle)
 
-    async def _copy_saved(self, desk: Desk, prepare: Prepare, settle: Settle) -> None:
+    async def _copy_saved(self, desk: Desk, prepare: Prepare, settle: Settle, asked: BeforeSwitch) -> None:
         self._stage.set_phase(Phase.LOADING)
         await desk.save_all()
-        await self._stage.switch(prepare, settle)
+        await self._stage.switch(prepare, settle, asked)
 
     def _move(self, desk: Desk, intent: MoveSession, settle: Settle) -> None:
         try:
@@ -141,9 +146,9 @@ class Exchange:
         move = partial(prepare_move, path, folder, self._options)
         await self._stage.switch_file(move, partial(prepare_reopening, path, self._options), settle)
 
-    def _switch(self, prepare: Prepare, settle: Settle) -> None:
+    def _switch(self, prepare: Prepare, settle: Settle, asked: BeforeSwitch | None = None) -> None:
         self._stop_waiting()
-        settle_with(self._children.start("switching", self._stage.switch(prepare, settle)), settle)
+        settle_with(self._children.start("switching", self._stage.switch(prepare, settle, asked)), settle)
 
     def _begin_waiting(self, desk: Desk, settle: Settle) -> None:
         if desk.read_only is None:

@@ -38,6 +38,7 @@ class ModelGateway:
         self._registry = registry
         self._find_provider = find_provider
         self._model: Model | None = None
+        self._stands_in = False
         self._thinking = ThinkingLevel.OFF
         self._missing: str | None = None
         self._recorded: tuple[str | None, str | None] = (None, None)
@@ -68,8 +69,18 @@ class ModelGateway:
     def choose(self, model: Model | None, thinking: ThinkingLevel, *, missing: str | None = None) -> None:
         """Uses this model and level from the next request on. ``missing``: why there is no model."""
         self._model = model
+        self._stands_in = False
         self._missing = missing
         self._thinking = thinking
+
+    def promote(self, model: Model) -> None:
+        """Uses this model until another is chosen; for the file the session's own model stays what it was."""
+        self._model = model
+        self._stands_in = True
+
+    def check(self, model: Model) -> None:
+        """Raises ``ProviderError`` when there is no key for the model."""
+        self._registry.credentials(model)
 
     def note_recorded(self, model_key: str | None, thinking: str | None) -> None:
         """Remembers what the file says about model (``provider/id``) and level."""
@@ -79,7 +90,7 @@ class ModelGateway:
         """The state entries that bring the file up to date; they count as recorded from now on."""
         entries: list[tuple[str, Mapping[str, Any]]] = []
         model, (model_key, thinking) = self._model, self._recorded
-        if model is not None and model.key != model_key:
+        if model is not None and model.key != model_key and not self._stands_in:
             entries.append(
                 ("model_change", {"provider": model.provider, "modelId": model.id, "model": model.key})
             )

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from musepi_tui.base.clock import Clock, iso_time
+from musepi_tui.base.clock import Clock
 from musepi_tui.base.errors import MaintenanceError
-from musepi_tui.runtime.edits import CompactionDraft, Edit, compaction_entry, edit_entry, plan_for
-from musepi_tui.runtime.events import EntryAppended, Event
-from musepi_tui.runtime.memory import SessionMemory
+from musepi_tui.runtime.edits import CompactionDraft, Edit, plan_for
+from musepi_tui.runtime.entry_maker import EntryMaker
+from musepi_tui.runtime.events import EndDropped, EndRestored, EntryAppended, Event
+from musepi_tui.runtime.memory import End, SessionMemory
 from musepi_tui.runtime.saving import Saver
+from musepi_tui.runtime.threads import Checkpoint, run_stoppable
 from musepi_tui.session.entries import (
     KEEP_NOTHING,
     CompactionEntry,
@@ -72,6 +74,7 @@ class History:
         self._memory = SessionMemory(loaded.tree, loaded.bodies, loaded.context)
         self._saver = saver
         self._clock = clock
+        self._maker = EntryMaker(self._memory, clock)
         self._emit = emit
         self._opening = opening
 
@@ -145,18 +148,23 @@ class History:
         """Gives the descriptor for reading back; what is in memory can still be read."""
         self._memory.bodies.close()
 
-    async def load_path(self) -> tuple[Entry, ...]:
-        """Every entry from the root to the leaf; cold ones are read from the file."""
-        return await asyncio.to_thread(self._memory.read_all, self.tree.path())
+    def read_live(self, check: Checkpoint, *, with_earlier_lists: bool = False) -> tuple[Entry, ...]:
+        """The part of the path that maintenance works on, oldest first: from the first entry of the context
+        on, and before it, if wanted, the compactions whose file lists the newest one builds on. Blocks."""
+        return self._memory.read_maintained(check, with_earlier_lists=with_earlier_lists)
+
+    async def load_live(self) -> tuple[Entry, ...]:
+        """All of that, read in a thread."""
+        return await run_stoppable(partial(self.read_live, with_earlier_lists=True))
 
     def append_message(self, message: Message, *, live_id: str | None = None) -> MessageEntry:
         """Adds a message under the leaf. A user message creates the file and names model and level first."""
         leading: list[StateEntry] = []
         if isinstance(message, UserMessage):
             self.generation += 1
-            leading = self._state_entries(self._opening())
+            leading = self._maker.states(self._opening())
         parent = leading[-1].id if leading else self.tree.leaf_id
-        entry = MessageEntry(self._memory.new_id(leading), parent, self._now(), message)
+        entry = MessageEntry(self._memory.new_id(leading), parent, self._maker.now(), message)
         self._store([*leading, entry], live_id)
         if isinstance(message, UserMessage):
             self._saver.sync_soon()
@@ -164,13 +172,13 @@ class History:
 
     def append_state(self, entry_type: str, fields: Fields) -> StateEntry:
         """Adds a state entry: model, thinking level, name, ..."""
-        entries = self._state_entries([(entry_type, fields)])
+        entries = self._maker.states([(entry_type, fields)])
         self._store(entries, None)
         return entries[0]
 
     def append_opening(self) -> None:
         """Adds the state entries that are missing in the file: after a change of model or thinking level."""
-        entries = self._state_entries(self._opening())
+        entries = self._maker.states(self._opening())
         if entries:
             self._store(entries, None)
 
@@ -181,7 +189,7 @@ class History:
         entry = CustomMessageEntry(
             self._memory.new_id(),
             self.tree.leaf_id,
-            self._now(),
+            self._maker.now(),
             custom_type=custom_type,
             content=content,
             display=display,
@@ -216,7 +224,7 @@ class History:
             return
         state = await self._memory.read(there)
         mark: dict[str, Any] = {"customType": LEAF_MARK, "data": {}}
-        entry = StateEntry(self._memory.new_id(), entry_id, self._now(), type="custom", fields=mark)
+        entry = StateEntry(self._memory.new_id(), entry_id, self._maker.now(), type="custom", fields=mark)
         self._store([entry], None)
         self._memory.live.take(state)
         self.generation += 1
@@ -226,6 +234,27 @@ class History:
         """Takes a failed answer, and results that belong to it, out of the live messages; the entries
         stay."""
         self._memory.live.hide(entry_ids)
+
+    def end(self) -> End:
+        """Where the path and the live messages end now, to be restored later."""
+        return self._memory.end()
+
+    def drop_end(self, entry_id: str) -> None:
+        """Goes on from the parent of an entry, without a line that says so.
+
+        The entry and what follows it stay in the file, on a branch of their own. Raises
+        ``EntryNotFoundError``.
+        """
+        dropped = self._memory.drop_from(entry_id)
+        self.generation += 1
+        self._emit(EndDropped(dropped))
+
+    def restore_end(self, end: End) -> None:
+        """Puts back what was hidden or dropped since ``end``."""
+        restored = self._memory.restore(end)
+        self.generation += 1
+        if restored:
+            self._emit(EndRestored(restored))
 
     async def commit_edits(self, edits: Sequence[Edit]) -> None:
         """Changes what the model sees of entries on the path, and stores that (compaction 1.6).
@@ -242,7 +271,7 @@ class History:
         others = await self._edit_in_place(chosen, pruned_at_ms)
         if not others:
             return
-        entries, heads = await self._write(partial(self._edit_entries, others, pruned_at_ms))
+        entries, heads = await self._write(partial(self._maker.edits, others, pruned_at_ms))
         self._memory.remember(entries, heads)
         await self._show(others, pruned_at_ms)
         self._saver.sync_soon()
@@ -258,7 +287,7 @@ class History:
         self._check_draft(draft)
         now_ms = self._clock.now_ms()
         others = await self._edit_in_place(draft.edits, now_ms)
-        entries, heads = await self._write(partial(self._compaction_entries, draft, others, now_ms))
+        entries, heads = await self._write(partial(self._maker.compaction, draft, others, now_ms))
         await self._saver.sync_through_cancel()
         self._memory.remember(entries, heads)
         self.generation += 1
@@ -308,21 +337,6 @@ class History:
         entries = make()
         return entries, self._saver.write_or_raise(entries)
 
-    def _edit_entries(self, edits: Sequence[Edit], pruned_at_ms: int) -> list[Entry]:
-        made: list[Entry] = []
-        parent, now = self.tree.leaf_id, self._now()
-        for edit in edits:
-            made.append(edit_entry(edit, (self._memory.new_id(made), parent, now), pruned_at_ms))
-            parent = made[-1].id
-        return made
-
-    def _compaction_entries(
-        self, draft: CompactionDraft, edits: Sequence[Edit], pruned_at_ms: int
-    ) -> list[Entry]:
-        made = self._edit_entries(edits, pruned_at_ms)
-        parent = made[-1].id if made else self.tree.leaf_id
-        return [*made, compaction_entry(draft, (self._memory.new_id(made), parent, self._now()))]
-
     def _store(self, entries: Sequence[Entry], live_id: str | None) -> None:
         heads = self._saver.write(entries)
         self._memory.remember(entries, heads or [unplaced_head(entry) for entry in entries])
@@ -334,15 +348,3 @@ class History:
     def _announce(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             self._emit(EntryAppended(entry))
-
-    def _state_entries(self, wanted: Sequence[tuple[str, Fields]]) -> list[StateEntry]:
-        entries: list[StateEntry] = []
-        parent = self.tree.leaf_id
-        for entry_type, fields in wanted:
-            entry_id = self._memory.new_id(entries)
-            entries.append(StateEntry(entry_id, parent, self._now(), type=entry_type, fields=dict(fields)))
-            parent = entry_id
-        return entries
-
-    def _now(self) -> str:
-        return iso_time(self._clock.now_ms())

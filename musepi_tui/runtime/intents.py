@@ -28,6 +28,25 @@ class Compact:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAutoCompaction:
+    """Let passes start by themselves in this run, or not."""
+
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureContext:
+    """Count what the context consists of; settles with the figures of contract 3.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveLeaf:
+    """Go on from another entry of this session. Settles when it is done."""
+
+    entry_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """Stop the first of: compaction, retry wait, turn. ``only_maintenance`` leaves a turn alone."""
 
@@ -162,6 +181,35 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactIdle:
+    """Run the pass of an idle session now, if its conditions hold. Settles when finished, with what the pass
+    did, or ``{"skipped": true}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shake:
+    """Take large outputs (``elide``) or every image out of the context, without a model.
+
+    Told as a manual pass of action ``shake``. Settles with ``mode``, ``regions``, ``toolResults``,
+    ``blocks``, ``images``, ``tokensFreed`` and, when something was stored, ``artifactId``.
+    """
+
+    mode: Literal["elide", "images"] = "elide"
+
+
+@dataclass(frozen=True, slots=True)
+class EditorChanged:
+    """The editor holds something unsent, or nothing any more: an idle pass waits for an empty one."""
+
+    empty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """The person did something: the time to an idle pass starts over."""
+
+
+@dataclass(frozen=True, slots=True)
 class ExportSession:
     """Write this session to a file; settles with ``data["path"]`` once it is synced.
 
@@ -178,6 +226,9 @@ class ExportSession:
 Intent: TypeAlias = (
     SubmitPrompt
     | Compact
+    | SetAutoCompaction
+    | MeasureContext
+    | MoveLeaf
     | Cancel
     | AnswerApproval
     | SelectModel
@@ -196,5 +247,9 @@ Intent: TypeAlias = (
     | Flush
     | TakeQueue
     | Retry
+    | CompactIdle
+    | Shake
+    | EditorChanged
+    | Touch
     | ExportSession
 )

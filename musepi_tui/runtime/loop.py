@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal, TypeAlias, assert_never
@@ -53,6 +53,8 @@ CUT_OFF = (
     "Not run: the answer was cut off by the output limit, so this call may be incomplete. Make it again."
 )
 FAILED = "Not run: the answer that asked for it failed."
+MENDED_KINDS = frozenset({ErrorKind.OVERFLOW, ErrorKind.PAYLOAD})
+"""Failures that a smaller context may mend; whether it does is known only after maintenance."""
 CLOSE_WITHIN_S = 2.0
 """How long a cancelled request may take to give its connection back (providers 7.6)."""
 _LOG = logging.getLogger("musepi.loop")
@@ -77,10 +79,21 @@ class Briefing:
     tools: tuple[ToolSpec, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class TurnHooks:
+    """What a turn tells its owner: ``accepted`` once its prompts are stored, ``prompted`` after each message
+    of the person, ``boundary`` when results are stored and another request follows; it is waited for."""
+
+    accepted: Callable[[], None]
+    prompted: Callable[[], None]
+    boundary: Callable[[AssistantMessage], Awaitable[None]]
+
+
 class Turn:
     """One turn of the agent. ``stop`` and ``message`` tell how it ended, also after a cancel.
 
-    ``accepted``: its prompts are stored.
+    ``accepted``: its prompts are stored. ``failure`` is what the last request failed of; one that maintenance
+    may mend is not told by the turn itself but by ``report``.
     """
 
     _live_ids = count(1)
@@ -92,6 +105,7 @@ class Turn:
         self.accepted = False
         self.message: AssistantMessage | None = None
         self.error: str | None = None
+        self.failure: ProviderError | None = None
         self._services = services
         self._briefing = briefing
         self._tools = tools
@@ -99,19 +113,18 @@ class Turn:
         self._open_calls: tuple[ToolCallBlock, ...] = ()
         self._stored_id: str | None = None
 
-    async def run(self, prompts: Sequence[QueuedMessage], accepted: Callable[[], None]) -> None:
+    async def run(self, prompts: Sequence[QueuedMessage], hooks: TurnHooks) -> None:
         """Works until the model gives its final answer. ``prompts`` empty goes on from what is there.
 
-        ``accepted`` is called once the prompts are stored.
         Raises ``CancelledError`` after everything received was stored and every call answered.
         """
         self._services.bus.emit(AgentStarted())
         mark = self._services.history.tree.leaf_id
         try:
-            self._accept(prompts)
+            self._accept(prompts, hooks)
             self.accepted = True
-            accepted()
-            self.stop = await self._steps()
+            hooks.accepted()
+            self.stop = await self._steps(hooks)
         except asyncio.CancelledError:
             self.stop = "aborted"
             raise
@@ -119,7 +132,7 @@ class Turn:
             stored = self._services.history.messages_since(mark)
             self._services.bus.emit(AgentEnded(tuple(entry.id for entry in stored)))
 
-    async def _steps(self) -> Stop:
+    async def _steps(self, hooks: TurnHooks) -> Stop:
         agent = self._services.settings.agent
         repeats = RepeatGuard(agent.max_identical_calls)
         rounds = 0
@@ -132,7 +145,9 @@ class Turn:
                 return self._out_of_budget(
                     f"The turn was stopped after {rounds} tool rounds (agent.maxRounds)."
                 )
-            self._accept(self._queue.take_steering())
+            if self.message is not None:
+                await hooks.boundary(self.message)
+            self._accept(self._queue.take_steering(), hooks)
 
     async def _step(self, repeats: RepeatGuard) -> Stop | None:
         """One request and its answer, tool results included. None when another step has to follow."""
@@ -175,7 +190,9 @@ class Turn:
             await self._wait(retries, asked.error)
             services.history.hide(asked.entry_ids)
         retries.failed(asked.error)
-        self._report(asked.error)
+        self.failure = asked.error
+        if asked.error.kind not in MENDED_KINDS:
+            self.report()
         return asked
 
     def _has_answered(self) -> bool:
@@ -281,9 +298,10 @@ class Turn:
         calls, self._open_calls = self._open_calls, ()
         return calls
 
-    def _accept(self, prompts: Sequence[QueuedMessage]) -> None:
+    def _accept(self, prompts: Sequence[QueuedMessage], hooks: TurnHooks) -> None:
         for prompt in prompts:
             self._services.history.append_message(self._user_message(prompt))
+            hooks.prompted()
 
     def _user_message(self, prompt: QueuedMessage) -> UserMessage:
         now_ms = self._services.clock.now_ms()
@@ -291,10 +309,12 @@ class Turn:
             return UserMessage(prompt.text, timestamp_ms=now_ms)
         return UserMessage((TextBlock(prompt.text), *prompt.images), timestamp_ms=now_ms)
 
-    def _report(self, error: ProviderError) -> None:
-        model = self._services.gateway.require_model()
-        self.error = explain(error, model)
-        self._services.bus.emit(Notice("error", self.error, "provider", detail=str(error)))
+    def report(self) -> None:
+        """Tells why the turn failed, if it did."""
+        if self.failure is None:
+            return
+        self.error = explain(self.failure, self._services.gateway.require_model())
+        self._services.bus.emit(Notice("error", self.error, "provider", detail=str(self.failure)))
 
     def _out_of_budget(self, text: str) -> Stop:
         self._services.bus.emit(Notice("warning", text, "budget"))

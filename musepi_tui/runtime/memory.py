@@ -3,18 +3,31 @@
 import asyncio
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from musepi_tui.base.ids import new_entry_id
 from musepi_tui.runtime.cooling import cool
 from musepi_tui.runtime.live import LiveMessages, LiveState, live_state, read_live
+from musepi_tui.runtime.livepath import LivePath
 from musepi_tui.runtime.saving import run_through_cancel
+from musepi_tui.runtime.threads import Checkpoint
 from musepi_tui.session.entries import Entry, EntryHead
+from musepi_tui.session.messages import Message
 from musepi_tui.session.rebuild import SessionContext
 from musepi_tui.session.totals import Totals, usage_of
 from musepi_tui.session.tree import SessionTree
 from musepi_tui.storage.bodies import Bodies
 from musepi_tui.storage.entry_file import Appended
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The leaf and the live messages at one moment."""
+
+    leaf_id: str | None
+    messages: tuple[Message, ...]
+    entry_ids: tuple[str, ...]
 
 
 class SessionMemory:
@@ -25,6 +38,7 @@ class SessionMemory:
         self.bodies = bodies
         self.totals = Totals()
         self.live = LiveMessages()
+        self._live_path = LivePath()
         self.live.take(live_state(tree, context))
         self._added: list[Entry] = []
         self._has_foreign = False
@@ -65,6 +79,7 @@ class SessionMemory:
 
     def replace(self, entries: Mapping[str, Entry]) -> None:
         """Takes in entries whose lines were written anew; those in the file only are read when needed."""
+        self._live_path.forget(entries)
         for entry_id, entry in entries.items():
             if self.bodies.is_hot(entry_id):
                 self.bodies.remember(entry)
@@ -83,6 +98,42 @@ class SessionMemory:
         if appended.changed:
             self.live.take(read_live(self.tree, self.bodies))
 
+    def end(self) -> End:
+        """The end of path and context as it is now."""
+        return End(self.tree.leaf_id, tuple(self.live.messages), tuple(self.live.entry_ids))
+
+    def drop_from(self, entry_id: str) -> tuple[str, ...]:
+        """Moves the leaf to the parent of an entry of the path; the ids that left the path, oldest first."""
+        parent_id = self.tree.parent(entry_id)
+        dropped = self._ids_behind(parent_id)
+        self.tree = self.tree.with_leaf(parent_id)
+        self.live.hide(dropped)
+        return dropped
+
+    def restore(self, end: End) -> tuple[str, ...]:
+        """Puts leaf and live messages back; the ids that are on the path again, oldest first."""
+        before = self.tree.leaf_id
+        self.tree = self.tree.with_leaf(end.leaf_id)
+        self.live.messages, self.live.entry_ids = list(end.messages), list(end.entry_ids)
+        return () if before == end.leaf_id else self._ids_behind(before)
+
+    def read_maintained(self, check: Checkpoint, *, with_earlier_lists: bool) -> tuple[Entry, ...]:
+        """The live entries, oldest first; before them, if wanted, the compactions whose file lists the newest
+        one builds on. Blocks."""
+        live = self._live_path.read(self.tree, self.bodies, self.live, check)
+        if not with_earlier_lists:
+            return live
+        return (*self._live_path.read_earlier_lists(live, self.tree, self.bodies, check), *live)
+
+    def _ids_behind(self, ancestor_id: str | None) -> tuple[str, ...]:
+        """The entries of the path behind an ancestor of the leaf, oldest first; all of them for None."""
+        found: list[str] = []
+        entry_id = self.tree.leaf_id
+        while entry_id is not None and entry_id != ancestor_id:
+            found.append(entry_id)
+            entry_id = self.tree.parent(entry_id)
+        return tuple(reversed(found))
+
     async def refresh(self) -> None:
         """Rebuilds the live messages from the tree and lets go of what they do not reach, in a thread.
 
@@ -94,6 +145,7 @@ class SessionMemory:
             if tree is self.tree:
                 break
         self.live.take(state)
+        self._live_path.forget_messages()
 
     async def read(self, tree: SessionTree) -> LiveState:
         """The context of another leaf; nothing changes."""

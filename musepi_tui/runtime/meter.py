@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from musepi_tui.context.threshold import parse_threshold, resolve_threshold
+from musepi_tui.context.threshold import Threshold, parse_threshold, resolve_threshold
 from musepi_tui.context.usage import ContextMeasure, measure_context
 from musepi_tui.runtime.events import Event, Meter, UsageChanged
 from musepi_tui.runtime.gateway import ModelGateway
@@ -30,6 +30,8 @@ class MeterService:
         self._tokens = tokens
         self._emit = emit
         self._meter = Meter()
+        self.is_automatic = settings.compaction.enabled
+        """Whether passes start by themselves; the setting, until somebody switches it for this run."""
 
     @property
     def meter(self) -> Meter:
@@ -46,19 +48,22 @@ class MeterService:
             other_tokens=self._tokens.non_message_tokens() + pending_tokens,
         )
 
-    def threshold_tokens(self) -> int | None:
+    def threshold(self) -> Threshold | None:
         """Where maintenance starts for the current model; None when its window is unknown."""
         window = self.window
         if window is None:
             return None
         compaction = self._settings.compaction
-        return resolve_threshold(
-            parse_threshold(compaction.threshold), window, compaction.reserve_tokens
-        ).tokens
+        return resolve_threshold(parse_threshold(compaction.threshold), window, compaction.reserve_tokens)
 
-    def is_exact_enough(self) -> bool:
+    def threshold_tokens(self) -> int | None:
+        """The same in tokens."""
+        threshold = self.threshold()
+        return None if threshold is None else threshold.tokens
+
+    def is_exact_enough(self, measured: ContextMeasure) -> bool:
         """Whether the threshold is out of reach however the context is counted, or it is counted exactly.
-        Without a threshold nothing is compared.
+        Without a threshold nothing is compared. ``measured`` is what was counted just now.
 
         Loading the tokenizer takes 84 MB and stops every thread for 0.2 s; short sessions do without. A token
         has at least one byte and the estimate takes four, so the true count is at most four times as much.
@@ -66,7 +71,6 @@ class MeterService:
         if self._tokens.is_exact:
             return True
         threshold = self.threshold_tokens()
-        measured = self.measure()
         return threshold is None or measured.decision + 3 * measured.stored < threshold
 
     @property
@@ -87,7 +91,7 @@ class MeterService:
             threshold=self.threshold_tokens(),
             totals=Usage(totals.input, totals.output, totals.cache_read, totals.cache_write),
             cost=self._known_cost(totals),
-            auto_compaction=compaction.enabled and compaction.strategy != "off",
+            auto_compaction=self.is_automatic and compaction.strategy != "off",
         )
         if fresh != self._meter or not only_changes:
             self._meter = fresh

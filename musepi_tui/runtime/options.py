@@ -33,7 +33,8 @@ class RuntimeOptions:
     ``provider/id`` and ``thinking`` a level; None takes the session's own or the default. ``mode`` None takes
     ``permissions.mode``. ``interactive``: a person can answer approvals; otherwise what would ask is refused.
     ``approval_timeout_s`` None waits for ever. ``allow_demo`` lets the demo model be chosen when nothing is
-    configured. ``tools`` None offers every tool. ``find_provider`` gives the wire format of an api.
+    configured. ``tools`` None offers every tool. ``extensions`` are paths or module names given by
+    hand; ``only_named_extensions`` leaves out the others. ``find_provider`` gives the wire format of an api.
 
     ``on_busy`` says what happens to a session that may not be written: it is refused, or shown to be read.
     ``force`` writes to a session of a newer format all the same. ``name`` is given to the first session.
@@ -52,6 +53,8 @@ class RuntimeOptions:
     approval_timeout_s: float | None = None
     allow_demo: bool = False
     tools: tuple[str, ...] | None = None
+    extensions: tuple[str, ...] = ()
+    only_named_extensions: bool = False
     on_busy: Literal["refuse", "read_only"] = "refuse"
     force: bool = False
     name: str | None = None

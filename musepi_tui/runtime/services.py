@@ -7,6 +7,7 @@ from typing import TypeAlias
 from musepi_tui.base.clock import Clock
 from musepi_tui.base.resources import read_prompt
 from musepi_tui.context.llm import LlmTemplates, convert_to_llm, convert_with_ids
+from musepi_tui.extensions.extensions import Extensions
 from musepi_tui.runtime.bus import EventBus
 from musepi_tui.runtime.events import Phase
 from musepi_tui.runtime.gateway import ModelGateway
@@ -35,6 +36,7 @@ class Services:
     tokens: TokenService
     meter: MeterService
     phase: PhaseSetter
+    extensions: Extensions
 
     def context_messages(self) -> tuple[Message, ...]:
         """The live messages in the roles a model knows."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from musepi_tui.session.tree import SessionTree
 
 if TYPE_CHECKING:
     # The first screen needs none of these; they are imported in a thread while it is shown.
+    from musepi_tui.extensions.points import BeforeSwitch
     from musepi_tui.runtime.assembly import Shared
     from musepi_tui.runtime.desk import Desk
     from musepi_tui.runtime.switching import Prepare, Prepared
@@ -109,18 +111,21 @@ class Stage:
         self._tell_rescues()
         self.changed()
 
-    async def switch(self, prepare: "Prepare", settle: Settle) -> bool:
+    async def switch(self, prepare: "Prepare", settle: Settle, asked: "BeforeSwitch | None" = None) -> bool:
         """Another session takes the place of this one, which is stored and given back; whether it did.
 
-        Whatever fails, this one stays as it is; also when it has entries that can be written nowhere, not
-        even to a rescue file.
+        Extensions that are ``asked`` may stop it. Whatever fails, this one stays as it is; also when it has
+        entries that can be written nowhere, not even to a rescue file.
         """
         if self._shared is None:
             settle(STILL_LOADING)
             return False
         is_there = False
+        previous = None if self.desk is None else _file_of(self.desk)
         self.set_phase(Phase.LOADING)
         try:
+            if asked is not None:
+                await self._ask_extensions(asked)
             prepared = await asyncio.to_thread(prepare)
             desk = await self._build(prepared.opened, self._shared)
             await self._give_back_for(desk)
@@ -130,11 +135,26 @@ class Stage:
             self._take_over(desk, prepared)
             settle(None, prepared.data)
             is_there = True
+            if asked is not None:
+                await self._tell_extensions(asked.reason, previous, desk)
         finally:
             settle(STOPPED_UNEXPECTEDLY)
             self.set_phase(Phase.IDLE)
             self.changed()
         return is_there
+
+    async def _ask_extensions(self, asked: "BeforeSwitch") -> None:
+        """Raises ``SessionError`` when an extension stops the switch."""
+        stopped_by = None if self._shared is None else await self._shared.extensions.before_switch(asked)
+        if stopped_by is not None:
+            raise SessionError(f"The extension {stopped_by} stopped this.")
+
+    async def _tell_extensions(self, reason: str, previous: str | None, desk: "Desk") -> None:
+        from musepi_tui.extensions.points import Switched  # deferred: see TYPE_CHECKING above
+
+        if self._shared is not None:
+            event = Switched(reason, previous, _file_of(desk))
+            await self._shared.extensions.switched(event)
 
     async def switch_file(self, prepare: "Prepare", restore: "Prepare", settle: Settle) -> None:
         """As ``switch``, for a change of this session's own file, which is given back first.
@@ -213,10 +233,22 @@ class Stage:
         """What outlives a session. Most of the program is imported here, in a thread."""
         for name in ("assembly", "exchange"):
             await asyncio.to_thread(import_module, f"musepi_tui.runtime.{name}")
-        from musepi_tui.runtime.assembly import Shared, load_registry  # deferred: see TYPE_CHECKING above
+        from musepi_tui.runtime import assembly  # deferred: see TYPE_CHECKING above
 
-        registry = await load_registry(self._options)
-        return Shared(self._options, registry, self._bus, self._children, self._cancels, self.set_phase)
+        registry = await assembly.load_registry(self._options)
+        extensions, host = await assembly.load_extensions(
+            self._options, self._bus, partial(_call_in, asyncio.get_running_loop())
+        )
+        return assembly.Shared(
+            self._options,
+            registry,
+            self._bus,
+            self._children,
+            self._cancels,
+            self.set_phase,
+            extensions,
+            host,
+        )
 
     async def _build(self, opened: Opened, shared: "Shared") -> "Desk":
         from musepi_tui.runtime.assembly import build_desk  # deferred: see TYPE_CHECKING above
@@ -256,6 +288,15 @@ class Stage:
 
 def _head(entry: Entry) -> EntryHead:
     return EntryHead(entry.id, entry.parent_id, entry.type, entry.timestamp)
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    loop.call_soon_threadsafe(function)
+
+
+def _file_of(desk: "Desk") -> str | None:
+    path = desk.history.saver.path
+    return None if path is None else str(path)
 
 
 def _nothing() -> None:

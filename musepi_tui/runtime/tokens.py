@@ -8,6 +8,7 @@ from musepi_tui.base.tokenizer import byte_estimate, load_tokenizer
 from musepi_tui.base.types import Tokenizer
 from musepi_tui.context.estimate import Estimator, compact_json
 from musepi_tui.providers.types import ToolSpec
+from musepi_tui.runtime.threads import Checkpoint, run_stoppable
 from musepi_tui.session.messages import Message
 
 
@@ -29,7 +30,7 @@ class TokenService:
         self._estimator = Estimator(byte_estimate)
         self._system = ""
         self._tools: tuple[ToolSpec, ...] = ()
-        self._overhead: tuple[Tokenizer, int] | None = None
+        self._overhead: tuple[Tokenizer, int, int] | None = None
 
     @property
     def count(self) -> Tokenizer:
@@ -53,7 +54,8 @@ class TokenService:
                 return
             loaded = await asyncio.to_thread(load_tokenizer, self._wanted, self._user_ranks)
             estimator = Estimator(loaded.count)
-            await asyncio.to_thread(_count_all, estimator, tuple(self.live_messages()))
+            messages = tuple(self.live_messages())
+            await run_stoppable(lambda check: _count_all(estimator, messages, check))
             self._estimator = estimator
             self._is_exact = True
         if loaded.warning is not None:
@@ -67,16 +69,21 @@ class TokenService:
 
     def non_message_tokens(self) -> int:
         """Tokens of the system prompt and the tool schemas."""
+        return sum(self.overhead_tokens())
+
+    def overhead_tokens(self) -> tuple[int, int]:
+        """Tokens of the system prompt, and those of the tool schemas."""
         count = self.count
         if self._overhead is None or self._overhead[0] is not count:
-            self._overhead = (count, count(self._system) + sum(map(self._count_tool, self._tools)))
-        return self._overhead[1]
+            self._overhead = (count, count(self._system), sum(map(self._count_tool, self._tools)))
+        return self._overhead[1:]
 
     def _count_tool(self, tool: ToolSpec) -> int:
         return self.count(f"{tool.name}\n{tool.description}\n{compact_json(tool.parameters)}")
 
 
-def _count_all(estimator: Estimator, messages: Sequence[Message]) -> None:
+def _count_all(estimator: Estimator, messages: Sequence[Message], check: Checkpoint) -> None:
     for message in messages:
+        check()
         estimator(message)
         estimator(message, exclude_encrypted=True)

@@ -4,7 +4,7 @@ Call ids are matched in order, because some servers use the same id again in eve
 newest call before it that has its id and no result yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from musepi_tui.session.messages import (
@@ -70,16 +70,19 @@ def strip_dangling(
     return tuple(kept), tuple(kept_ids)
 
 
+def without_signatures(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """The blocks of an answer that was changed: no thinking signatures, no redacted thinking."""
+    return tuple(
+        replace(block, signature=None)
+        if isinstance(block, ThinkingBlock) and block.signature is not None
+        else block
+        for block in blocks
+        if not _is_redacted(block)
+    )
+
+
 def _without_calls(message: AssistantMessage, dropped: set[int]) -> tuple[Block, ...]:
-    kept: list[Block] = []
-    for place, block in enumerate(message.content):
-        if place in dropped or _is_redacted(block):
-            continue
-        if isinstance(block, ThinkingBlock) and block.signature is not None:
-            kept.append(replace(block, signature=None))
-        else:
-            kept.append(block)
-    return tuple(kept)
+    return without_signatures(block for place, block in enumerate(message.content) if place not in dropped)
 
 
 def _is_redacted(block: Block) -> bool:

@@ -46,11 +46,13 @@ __all__ = [
     "is_retired",
     "is_usable",
     "kept_range",
+    "last_edits",
     "message_of",
     "read_state",
     "strip_dangling",
     "summary_message",
     "with_content",
+    "without_recovered",
 ]
 
 _RETIRED_KEYS = frozenset({"openaiRemoteCompaction"})
@@ -184,7 +186,7 @@ def build_session_context(
         pairs = _emit(path, range(len(path)))
     else:
         pairs = _emit_compacted(path, compaction, warnings)
-    pairs = _apply_edits(path, _without_recovered(pairs))
+    pairs = _apply_edits(path, without_recovered(pairs))
     messages, entry_ids = strip_dangling(
         [message for _, message in pairs], [entry_id for entry_id, _ in pairs]
     )
@@ -233,6 +235,55 @@ def message_of(entry: Entry) -> Message | None:
             assert_never(entry)
 
 
+def last_edits(path: Sequence[Entry]) -> dict[str, ContextEditEntry]:
+    """The edit that counts for each edited entry: the last one behind its target (compaction 1.6)."""
+    edits: dict[str, ContextEditEntry] = {}
+    seen: set[str] = set()
+    for entry in path:
+        if isinstance(entry, ContextEditEntry) and entry.target_id in seen:
+            edits[entry.target_id] = entry
+        seen.add(entry.id)
+    return edits
+
+
+def with_content(message: Message, content: Content, pruned_at_ms: int | None) -> Message:
+    """A new message object with the content of an edit; messages that have none of their own stay.
+
+    An edited answer loses the data its provider wants back, which repeats the unedited content.
+    """
+    match message:
+        case ToolResultMessage():
+            return replace(message, content=blocks_of(content), pruned_at_ms=pruned_at_ms)
+        case AssistantMessage():
+            return replace(message, content=blocks_of(content), provider_payload=None)
+        case UserMessage() | DeveloperMessage() | CustomMessage():
+            return replace(message, content=content)
+        case BashExecution():
+            return replace(message, output=text_of(content))
+        case BranchSummary():
+            return replace(message, summary=text_of(content))
+        case _:
+            return message
+
+
+def without_recovered(pairs: Sequence[_Pair]) -> list[_Pair]:
+    """The pairs of entry id and message without answers a retry replaced and the results behind those."""
+    kept: list[_Pair] = []
+    dropped_calls: set[str] = set()
+    for pair in pairs:
+        message = pair[1]
+        if isinstance(message, AssistantMessage):
+            recovery = as_object(message.extra.get("retryRecovery")) or {}
+            if recovery.get("status") == "recovered":
+                dropped_calls = {call.id for call in tool_calls_of(message)}
+                continue
+        if isinstance(message, ToolResultMessage) and message.tool_call_id in dropped_calls:
+            continue
+        dropped_calls = set()
+        kept.append(pair)
+    return kept
+
+
 def _emit(path: Sequence[Entry], indexes: range) -> list[_Pair]:
     found = ((path[index].id, message_of(path[index])) for index in indexes)
     return [(entry_id, message) for entry_id, message in found if message is not None]
@@ -256,35 +307,9 @@ def _emit_compacted(path: Sequence[Entry], index: int, warnings: list[str]) -> l
     return pairs + _emit(path, range(index + 1, len(path)))
 
 
-def _without_recovered(pairs: Sequence[_Pair]) -> list[_Pair]:
-    """Without answers that a retry replaced, and without the results directly after them."""
-    kept: list[_Pair] = []
-    dropped_calls: set[str] = set()
-    for pair in pairs:
-        message = pair[1]
-        if isinstance(message, AssistantMessage):
-            recovery = as_object(message.extra.get("retryRecovery")) or {}
-            if recovery.get("status") == "recovered":
-                dropped_calls = {call.id for call in tool_calls_of(message)}
-                continue
-        if isinstance(message, ToolResultMessage) and message.tool_call_id in dropped_calls:
-            continue
-        dropped_calls = set()
-        kept.append(pair)
-    return kept
-
-
 def _apply_edits(path: Sequence[Entry], pairs: Sequence[_Pair]) -> list[_Pair]:
-    """The pairs after the edits of the path: for each target the last edit behind it counts."""
-    edits: dict[str, ContextEditEntry] = {}
-    seen: set[str] = set()
-    for entry in path:
-        if isinstance(entry, ContextEditEntry) and entry.target_id in seen:
-            edits[entry.target_id] = entry
-        seen.add(entry.id)
-    if not edits:
-        return list(pairs)
-    return list(_edited(edits, pairs))
+    edits = last_edits(path)
+    return list(_edited(edits, pairs)) if edits else list(pairs)
 
 
 def _edited(edits: Mapping[str, ContextEditEntry], pairs: Sequence[_Pair]) -> Iterator[_Pair]:
@@ -294,23 +319,6 @@ def _edited(edits: Mapping[str, ContextEditEntry], pairs: Sequence[_Pair]) -> It
             yield entry_id, message
         elif edit.replacement is not None:
             yield entry_id, with_content(message, edit.replacement, edit.pruned_at_ms)
-
-
-def with_content(message: Message, content: Content, pruned_at_ms: int | None) -> Message:
-    """A message as an edit leaves it; one whose content no edit can replace stays as it is."""
-    match message:
-        case ToolResultMessage():
-            return replace(message, content=blocks_of(content), pruned_at_ms=pruned_at_ms)
-        case AssistantMessage():
-            return replace(message, content=blocks_of(content))
-        case UserMessage() | DeveloperMessage() | CustomMessage():
-            return replace(message, content=content)
-        case BashExecution():
-            return replace(message, output=text_of(content))
-        case BranchSummary():
-            return replace(message, summary=text_of(content))
-        case _:
-            return message
 
 
 def _window_of(entry: CompactionEntry) -> Mapping[str, Any] | None:

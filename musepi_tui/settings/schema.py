@@ -31,6 +31,25 @@ class CompactionSettings:
     keep_recent_tokens: int = setting(
         default=10_000, at_least=1, description="Tokens of recent history that a pass leaves as they are."
     )
+    mid_turn_enabled: bool = setting(
+        default=True, description="Compact also between two steps of a turn, not only after it."
+    )
+    auto_continue: bool = setting(
+        default=True, description="Go on with the work by itself after an automatic pass."
+    )
+    supersede_reads: bool = setting(
+        default=True, description="Blank the result of a read once the same file was read again."
+    )
+    drop_useless: bool = setting(
+        default=True, description="Blank tool results that said nothing, such as a search without a hit."
+    )
+    idle_enabled: bool = setting(default=False, description="Compact when nothing has happened for a while.")
+    idle_threshold_tokens: int = setting(
+        default=200_000, description="Context size from which an idle pass is worth it; 0 for never."
+    )
+    idle_timeout_seconds: int = setting(
+        default=300, description="How long nothing has to happen first, in seconds: 60 to 3600."
+    )
     model: str | Words | None = setting(
         default=None, description="Models that write summaries, tried in this order: provider/model[:level]."
     )
@@ -38,6 +57,20 @@ class CompactionSettings:
         default=None,
         above=0,
         description="Context window of the summary model in tokens, where the table is wrong.",
+    )
+    remote_endpoint: str | None = setting(
+        default=None,
+        description="Address of a summary service of your own (http or https), asked before any model.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPromotionSettings:
+    """Going on with a larger model in place of a compaction (compaction 2.7)."""
+
+    enabled: bool = setting(
+        default=True,
+        description="Switch to the larger model that a model row names before anything is summarised.",
     )
 
 
@@ -116,6 +149,16 @@ class DisplaySettings:
 
     animations: bool = setting(default=True, description="Let the working indicator move.")
     show_model_changes: bool = setting(default=True, description="Show a row where the model was changed.")
+    collapse_compacted: bool = setting(
+        default=False,
+        description="Fold what lies before the newest compaction behind one row, which enter opens.",
+    )
+    prune_notices: bool = setting(
+        default=True, description="Tell when old tool results were shortened for the model."
+    )
+    idle_countdown: Literal["off", "last-minute", "always"] = setting(
+        default="last-minute", description="When the footer counts down to an idle compaction."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +259,7 @@ class Settings:
         default="short", description="How long providers are asked to cache the conversation."
     )
     compaction: CompactionSettings = CompactionSettings()
+    context_promotion: ContextPromotionSettings = ContextPromotionSettings()
     retry: RetrySettings = RetrySettings()
     network: NetworkSettings = NetworkSettings()
     permissions: PermissionSettings = PermissionSettings()

@@ -3,8 +3,16 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from musepi_tui.runtime.events import IntentSettled, MaintenanceEnded, Notice, SaveStateChanged
-from musepi_tui.runtime.intents import Cancel, Compact, Intent, SubmitPrompt, TakeQueue
+from musepi_tui.runtime.events import (
+    ContextPruned,
+    ExtensionFailed,
+    IntentSettled,
+    MaintenanceEnded,
+    ModelPromoted,
+    Notice,
+    SaveStateChanged,
+)
+from musepi_tui.runtime.intents import Cancel, Compact, Intent, Shake, SubmitPrompt, TakeQueue
 from musepi_tui.tui.status import Status
 from musepi_tui.tui.widgets.composer import Composer
 
@@ -31,7 +39,7 @@ class Conversation:
 
     def send(self, intent: Intent, then: Then | None = None) -> str:
         """Hands an intent over. ``then`` is called when it ended well; a failure is told here."""
-        if isinstance(intent, Compact):
+        if isinstance(intent, Compact | Shake):
             self._ended = None
         intent_id = self._runtime.send(intent)
         self._open[intent_id] = (intent, then)
@@ -83,6 +91,23 @@ class Conversation:
         told = endings.ending(event)
         if told is not None:
             self._tell(*told)
+        waits = self._status.steering or self._status.follow_up
+        if waits and endings.gives_queue_back(event) and not self._composer.text:
+            self.take_queue()
+
+    def happened(self, event: ContextPruned | ModelPromoted | ExtensionFailed) -> None:
+        """Tells what maintenance, or an extension, did by itself."""
+        from musepi_tui.tui import endings  # deferred: see above
+
+        match event:
+            case ContextPruned():
+                # The command that asked for it tells the same with more figures.
+                if not any(isinstance(intent, Shake) for intent, _ in self._open.values()):
+                    self._tell(*endings.pruned(event))
+            case ModelPromoted():
+                self._tell(*endings.promoted(event))
+            case ExtensionFailed():
+                self._tell(*endings.extension_failure(event))
 
     def settled(self, event: IntentSettled) -> None:
         """An intent has ended."""
@@ -92,11 +117,15 @@ class Conversation:
         if event.ok:
             if then is not None:
                 then(event)
+            if isinstance(intent, Shake):
+                from musepi_tui.tui import endings  # deferred: see above
+
+                self._tell(*endings.shaken(event.data or {}))
             return
         if isinstance(intent, SubmitPrompt):
             self._composer.put_before(intent.text)
         error = event.error or "That did not work."
-        if isinstance(intent, Compact):
+        if isinstance(intent, Compact | Shake):
             from musepi_tui.tui import endings  # deferred: see above
 
             told = endings.refusal(error, self._ended)

@@ -1,5 +1,6 @@
 """The footer as text: what it says and what it drops on a narrow screen (tui 1.2). Pure."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -75,18 +76,21 @@ STEPS: tuple[Callable[[Shape], Shape], ...] = (
 """What goes first on a narrow screen (TUI-1.14). Percent, maintenance and ``YOLO`` never go."""
 
 
-def footer_pieces(status: Status, place: Place, width_cells: int, signs: Signs) -> tuple[Piece, ...]:
+def footer_pieces(
+    status: Status, place: Place, width_cells: int, signs: Signs, idle: str = ""
+) -> tuple[Piece, ...]:
     """The footer row, exactly ``width_cells`` wide: a left and a right group with blanks between them.
 
-    On a screen that is too narrow even for what never goes, the row is cut at its end.
+    ``idle`` is the countdown to an idle pass, if it is shown. On a screen that is too narrow even for what
+    never goes, the row is cut at its end.
     """
     shape = Shape()
-    groups = _groups(status, place, shape, signs)
+    groups = _groups(status, place, shape, signs, idle)
     for step in STEPS:
         if _width(groups) <= width_cells:
             break
         shape = step(shape)
-        groups = _groups(status, place, shape, signs)
+        groups = _groups(status, place, shape, signs, idle)
     left, right = groups
     gap = width_cells - sum(cell_width(piece.text) for piece in (*left, *right))
     return _cut_row((*left, Piece(" " * max(gap, 0)), *right), width_cells)
@@ -98,11 +102,11 @@ def _width(groups: tuple[Sequence[Piece], Sequence[Piece]]) -> int:
 
 
 def _groups(
-    status: Status, place: Place, shape: Shape, signs: Signs
+    status: Status, place: Place, shape: Shape, signs: Signs, idle: str
 ) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     left = [_place(place, shape, signs), _session(status, shape, signs)]
     right = [
-        _upkeep(status),
+        _upkeep(status, idle),
         _unsaved(status),
         _tokens(status.meter, shape, signs),
         _cost(status.meter, shape),
@@ -148,9 +152,17 @@ def _session(status: Status, shape: Shape, signs: Signs) -> list[Piece]:
     return [Piece(f"{signs.bullet} {status.name}")] if status.name and shape.session else []
 
 
-def _upkeep(status: Status) -> list[Piece]:
+def countdown(left_s: float) -> str:
+    """What is left until an idle pass: ``idle 4:59``."""
+    minutes, seconds = divmod(max(0, math.ceil(left_s)), 60)
+    return f"idle {minutes}:{seconds:02}"
+
+
+def _upkeep(status: Status, idle: str) -> list[Piece]:
     if status.pass_running is not None:
         return [Piece("compacting…", "accent")]
+    if idle:
+        return [Piece(idle)]
     return [] if status.meter.auto_compaction else [Piece("auto-compact off")]
 
 

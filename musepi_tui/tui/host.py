@@ -40,11 +40,24 @@ class Host:
             hint = f" Did you mean {near}?" if near else ""
             self.notify("warning", f"There is no command /{call.name}.{hint} //{call.name} sends it as text.")
             return False
-        if self._app.bridge.status.is_working and not command.now:
+        status = self._app.bridge.status
+        if status.is_working and command.interrupts:
+            runs_already = status.pass_running is not None and status.pass_running.reason == "manual"
+            return runs_already or self._offer_to_stop(call)
+        if status.is_working and not command.now:
             # Beside the editor, not in the transcript, where the answer that streams would push it away.
             self._app.main.status_line.hint(WAIT, 3.0)
             return False
         return True
+
+    def _offer_to_stop(self, call: Call) -> bool:
+        """Asks whether what runs is stopped for a command, which runs after a yes (TUI-4.1). Never waits."""
+        from musepi_tui.tui.screens.confirm import ask  # deferred: not needed for the first frame
+
+        text = self._app.main.composer.full_text
+        question = f"something is running – stop it for /{call.name}?"
+        ask(self._app, question, "stop it", lambda: self._app.carry_out(text, call))
+        return False
 
     async def run(self, call: Call) -> None:
         """Runs a command that may run."""
@@ -69,10 +82,12 @@ class Host:
     def show(self, screen: str, argument: str = "") -> None:
         """Opens a screen by name."""
         # deferred: no screen is needed for the first frame
+        from musepi_tui.tui.screens import context as context_screen
         from musepi_tui.tui.screens import help as help_screen
         from musepi_tui.tui.screens import model_picker, resume, session, theme, yolo
 
         openers: Mapping[str, Callable[[Shell, str], None]] = {
+            "context": context_screen.open_context,
             "resume": resume.open_sessions,
             "model": model_picker.open_models,
             "theme": theme.open_themes,
@@ -103,7 +118,7 @@ class Host:
 
     # -- Choices
 
-    def choices(self, kind: Literal["model", "theme", "thinking", "command"]) -> tuple[str, ...]:
+    def choices(self, kind: Literal["model", "theme", "thinking", "command", "context"]) -> tuple[str, ...]:
         """The values of a kind that can be completed."""
         match kind:
             case "model":
@@ -114,3 +129,8 @@ class Host:
                 return self._app.thinking_levels()
             case "command":
                 return tuple(command.name for command in self.registry.commands)
+            case "context":
+                meter = self._app.bridge.status.meter
+                if meter.context_tokens is None or not meter.window:
+                    return ()
+                return (f"{100 * meter.context_tokens / meter.window:.0f}% used",)

@@ -59,6 +59,13 @@ KEYS: tuple[Key, ...] = (
     Key("app.transcript.lineDown", "shift+down", "screen.line(1)", "app", "transcript: a line down"),
     Key("app.transcript.top", "ctrl+home", "screen.top", "app", "transcript: to the first message"),
     Key("app.transcript.end", "ctrl+end", "screen.end", "app", "transcript: to the end"),
+    Key(
+        "app.transcript.collapse",
+        UNBOUND,
+        "screen.toggle_collapsed",
+        "app",
+        "transcript: fold or show what lies before the newest compaction",
+    ),
     Key("editor.submit", "enter", "submit", "editor", "send the message"),
     Key("editor.newline", "shift+enter,ctrl+j", "newline", "editor", "new line"),
     Key(

@@ -68,7 +68,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self.composer = Composer(palette, self.completions, settings.editor.max_rows)
         self.frame = ComposerFrame(palette, self.composer)
         self.dialog = ApprovalDialog(palette, clock)
-        self.footer = StatusBar(palette, status)
+        self.footer = StatusBar(palette, status, clock, settings.display.idle_countdown)
         self._too_small = TooSmall(palette)
         self._status = status
         self._show_palette(palette)
@@ -184,6 +184,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def _action_toggle_expanded(self) -> None:
         self.transcript.toggle_expanded()
+
+    def _action_toggle_collapsed(self) -> None:
+        self.transcript.toggle_collapsed()
 
     def _action_toggle_thinking(self) -> None:
         self.transcript.toggle_thinking()

@@ -5,28 +5,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from textual import events
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from musepi_tui.base.collector import resume_collector
 from musepi_tui.base.log import log_path
-from musepi_tui.commands.registry import parse_call, prompt_text
+from musepi_tui.commands.registry import Call, parse_call, prompt_text
 from musepi_tui.runtime.events import (
     AgentSettled,
     ApprovalAsked,
     ApprovalClosed,
+    ContextPruned,
     Event,
+    ExtensionFailed,
     IntentSettled,
     MaintenanceEnded,
+    ModelPromoted,
     Notice,
     Phase,
     PhaseChanged,
-    Reason,
     SaveStateChanged,
     SessionReady,
+    UsageChanged,
 )
 from musepi_tui.runtime.intents import AnswerApproval, Intent
 from musepi_tui.storage.state import PromptHistory
+from musepi_tui.tui.access import offer_access, show_access
+from musepi_tui.tui.advance import Advance
 from musepi_tui.tui.bridge import FLUSH_S, REMOTE_FLUSH_S, Bridge
 from musepi_tui.tui.conversation import Conversation, Then
 from musepi_tui.tui.driver import ASK_GROUND, GroundTold, SafeDriver
@@ -34,6 +40,7 @@ from musepi_tui.tui.host import Host
 from musepi_tui.tui.keys import Keymap, editor_actions, load_keymap
 from musepi_tui.tui.looks import Looks
 from musepi_tui.tui.place import find_place
+from musepi_tui.tui.presence import Presence
 from musepi_tui.tui.prompts import PromptStore
 from musepi_tui.tui.screen import MainScreen, SafeApp
 from musepi_tui.tui.terminal import title_sequence
@@ -83,9 +90,13 @@ class Shell(SafeApp):
         self.bridge.show_now()
         self.bridge.transcript.shows_thinking = not values.hide_thinking_block
         self.bridge.transcript.show_model_changes(shown=values.display.show_model_changes)
+        self.bridge.transcript.collapse_compacted(on=values.display.collapse_compacted)
         self.main = MainScreen(self.looks.palette, self.bridge, self.clock, values)
         self.host = Host(self)
         self.talk = Conversation(runtime, self.bridge.status, self.main.composer, self.tell)
+        idle_enabled = values.compaction.idle_enabled
+        self.presence = Presence(runtime.send, self.clock.monotonic, enabled=idle_enabled)
+        self._advance = Advance()
         self._history = PromptStore(PromptHistory(options.paths, options.cwd))
         self._title = ""
         self._helped = False
@@ -109,6 +120,11 @@ class Shell(SafeApp):
         own |= {f"scrollbar-background{state}": "ansi_default" for state in ground}
         return {**super().get_css_variables(), **own, "scrollbar-corner-color": "ansi_default"}
 
+    async def on_event(self, event: events.Event) -> None:
+        """Every event of the terminal comes through here."""
+        self.presence.notice(event)
+        await super().on_event(event)
+
     def on_mount(self) -> None:
         """Starts following the runtime; the runtime starts loading once the first frame is on the screen."""
         self.looks.changed = self._show_palette
@@ -120,7 +136,8 @@ class Shell(SafeApp):
         self.on_resume(self._come_back)
         composer = self.main.composer
         composer.submit = self._submit
-        composer.submit_nothing = self._offer_access
+        composer.submit_nothing = self._submit_nothing
+        composer.edited = self.presence.edited
         composer.working = lambda: self.bridge.status.is_queueing
         composer.complete_line = self.host.complete
         composer.key_actions = editor_actions(self.keymap)
@@ -158,6 +175,8 @@ class Shell(SafeApp):
         """What an event means beyond the models."""
         match event:
             case SessionReady():
+                self._advance.start(event.view.meter)
+                self.presence.session_opened()
                 self.main.dialog.close_all()
                 self.main.show_dialog()
                 self._refresh_place()
@@ -165,7 +184,7 @@ class Shell(SafeApp):
                 self._offer_help()
                 self.main.transcript.to_end()
                 self.talk.session_changed()
-                self._show_access(event.reason)
+                show_access(self, event.reason)
             case ApprovalAsked():
                 self.main.dialog.ask(event)
                 self.main.show_dialog()
@@ -185,7 +204,24 @@ class Shell(SafeApp):
             case PhaseChanged(phase) if phase is not Phase.LOADING:
                 resume_collector()
             case _:
-                pass
+                self._after_upkeep(event)
+
+    def _after_upkeep(self, event: Event) -> None:
+        """What happened by itself and is told, as far as the settings want it."""
+        display = self._settings.display
+        match event:
+            case UsageChanged():
+                near = self._advance.take(event.meter)
+                if near is not None:
+                    self.tell("info", near)
+            case ContextPruned() if not display.prune_notices:
+                return
+            case ModelPromoted() if display.show_model_changes:
+                return  # the row of its entry says it, after a resume as well
+            case ContextPruned() | ModelPromoted() | ExtensionFailed():
+                self.talk.happened(event)
+            case _:
+                return
 
     def flush(self) -> None:
         """Brings the widgets up to date with the models."""
@@ -234,31 +270,23 @@ class Shell(SafeApp):
             return
         call = parse_call(text)
         if call is None and self.bridge.status.read_only is not None:
-            self._offer_access()
+            offer_access(self)
         elif call is None:
             self.main.transcript.to_end()
             self._take(text)
             self.talk.submit(prompt_text(text), follow_up=follow_up)
         elif self.host.may_run(call):
-            self._take(text)
-            self.run_worker(self.host.run(call), name="command", exit_on_error=False)
+            self.carry_out(text, call)
 
-    def _show_access(self, reason: Reason) -> None:
-        """Asks what to do with a session that may only be read, when somebody comes to it; takes the question
-        away when it is ours."""
-        from musepi_tui.tui.screens import read_only  # deferred: few sessions need it
+    def carry_out(self, text: str, call: Call) -> None:
+        """Runs a command that was typed as ``text``."""
+        self._take(text)
+        self.run_worker(self.host.run(call), name="command", exit_on_error=False)
 
-        if self.bridge.status.read_only is None:
-            read_only.close_choices(self)
-        elif reason != "reload":
-            read_only.open_choices(self, is_read=False)
-
-    def _offer_access(self) -> None:
-        """The same question, when something is to be sent there."""
-        if self.bridge.status.read_only is not None:
-            from musepi_tui.tui.screens import read_only  # deferred: see above
-
-            read_only.open_choices(self, is_read=True)
+    def _submit_nothing(self) -> None:
+        """Enter in an empty editor: what can be done in a session to be read, else the folded history."""
+        if not offer_access(self):
+            self.main.transcript.open_fold()
 
     def _take(self, text: str) -> None:
         """The editor is emptied and the text remembered."""

@@ -1,14 +1,17 @@
 """The facts that footer, status line and pending area show: a pure view model of the events."""
 
-from dataclasses import field
+from collections.abc import Sequence
+from dataclasses import field, replace
 from typing import TypeAlias
 
+from musepi_tui.base.cells import cell_width
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.text import duration, short_number
 from musepi_tui.providers.types import Model
 from musepi_tui.runtime.events import (
     AgentStarted,
     Event,
+    IdleCountdown,
     MaintenanceEnded,
     MaintenanceProgress,
     MaintenanceStarted,
@@ -24,6 +27,9 @@ from musepi_tui.runtime.events import (
     SessionNamed,
     SessionReady,
     SessionView,
+    SummaryRetryEnded,
+    SummaryRetryScheduled,
+    SummaryRetryStarted,
     ToolEnded,
     ToolStarted,
     UsageChanged,
@@ -41,6 +47,15 @@ LEAD_WORDS = {
     "provider_switch": "Making the compacted history readable for this model…",
 }
 """What the maintenance line says per reason (tui 6.2)."""
+
+SHAKE_WORDS = {
+    "manual": "Shake…",
+    "threshold": "Auto-shake…",
+    "overflow": "Context overflow: shake…",
+    "incomplete": "Output cut off: shake…",
+    "idle": "Idle: shake…",
+}
+"""The same while a pass moves large outputs out of the context and summarises nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +80,9 @@ class Maintaining:
     """A maintenance pass runs since ``since`` (monotonic seconds)."""
 
     since: float
-    lead: str
+    reason: str = "manual"
+    action: str = "summary"
+    mid_turn: bool = False
     progress: MaintenanceProgress | None = None
 
 
@@ -96,6 +113,8 @@ class Status:
     running: dict[str, str] = field(default_factory=dict[str, str])
     waiting: Waiting | None = None
     pass_running: Maintaining | None = None
+    idle_until: float | None = None
+    """When an idle pass starts unless somebody does something (monotonic seconds); None: none is due."""
 
     def reset(self, view: SessionView, now: float) -> None:
         """Takes everything over from a view. ``now`` is monotonic seconds."""
@@ -115,7 +134,8 @@ class Status:
         self.turn_since = now if view.turn_open else None
         self.running = {}
         self.waiting = None
-        self.pass_running = Maintaining(now, "Compacting…") if view.compacting else None
+        self.pass_running = Maintaining(now) if view.compacting else None
+        self.idle_until = None
 
     def apply(self, event: Event, now: float) -> bool:
         """Takes an event in; whether anything that is shown changed. ``now`` is monotonic seconds."""
@@ -131,6 +151,8 @@ class Status:
                 self.mode = event.mode
             case QueueChanged():
                 self.steering, self.follow_up = event.steering, event.follow_up
+            case IdleCountdown():
+                self.idle_until = None if event.seconds is None else now + event.seconds
             case SaveStateChanged():
                 self.unsaved = event.unsaved
             case SessionNamed():
@@ -149,17 +171,16 @@ class Status:
                 self.running[event.call_id] = event.tool
             case ToolEnded():
                 self.running.pop(event.call_id, None)
-            case RetryScheduled():
+            case RetryScheduled() | SummaryRetryScheduled():
                 self.waiting = Waiting(now + event.delay_s, event.attempt, event.max_attempts)
-            case RetryEnded():
+            case RetryEnded() | SummaryRetryStarted() | SummaryRetryEnded():
                 self.waiting = None
             case MaintenanceStarted():
-                self.pass_running = Maintaining(now, lead_words(event.reason, mid_turn=event.mid_turn))
+                self.pass_running = Maintaining(now, event.reason, event.action, event.mid_turn)
             case MaintenanceProgress():
-                started = self.pass_running or Maintaining(now, "Compacting…")
-                self.pass_running = Maintaining(started.since, started.lead, event)
+                self.pass_running = replace(self.pass_running or Maintaining(now), progress=event)
             case MaintenanceEnded():
-                self.pass_running = None
+                self.pass_running = self.waiting = None
             case _:
                 return False
         return True
@@ -175,10 +196,10 @@ class Status:
     @property
     def activity(self) -> Activity | None:
         """The one thing the status line shows; None at rest."""
+        if self.waiting is not None:
+            return self.waiting  # for the turn, or for a summary of the pass that runs
         if self.pass_running is not None:
             return self.pass_running
-        if self.waiting is not None:
-            return self.waiting
         if self.phase in WORKING_PHASES and self.turn_since is not None:
             return Working(self.turn_since, tuple(self.running.values()))
         return None
@@ -194,15 +215,18 @@ class Status:
         return self.is_working or self.phase is Phase.LOADING
 
 
-def lead_words(reason: str, *, mid_turn: bool) -> str:
+def lead_words(reason: str, *, action: str = "summary", mid_turn: bool = False) -> str:
     """How the maintenance line begins."""
-    if mid_turn and reason == "threshold":
-        return "Auto-compacting before the next step…"
-    return LEAD_WORDS.get(reason.replace("-", "_").replace(" ", "_"), "Compacting…")
+    words = SHAKE_WORDS if action == "shake" else LEAD_WORDS
+    lead = words.get(reason.replace("-", "_").replace(" ", "_"), words["manual"])
+    return lead.replace("…", " before the next step…") if mid_turn and reason == "threshold" else lead
 
 
-def describe(activity: Activity, now: float) -> str:
-    """The status line without its spinner. ``now`` is monotonic seconds."""
+def describe(activity: Activity, now: float, width_cells: int = 1_000) -> str:
+    """The status line without its spinner, figures left out where ``width_cells`` are too few for them.
+
+    ``now`` is monotonic seconds.
+    """
     match activity:
         case Working():
             lead = f"Running {', '.join(dict.fromkeys(activity.tools))}…" if activity.tools else "Working…"
@@ -211,14 +235,25 @@ def describe(activity: Activity, now: float) -> str:
             left_s = max(0, -int(-(activity.until - now) // 1))
             return f"Retrying ({activity.attempt}/{activity.max_attempts}) in {left_s}s… (esc to cancel)"
         case Maintaining():
-            parts = [f"{activity.lead} {duration(now - activity.since)}", *_progress(activity.progress)]
-            return f"{' · '.join(parts)} (esc to cancel)"
+            # A shake that did not free enough goes on as a summary, which alone tells how far it is.
+            action = activity.action if activity.progress is None else "summary"
+            lead = lead_words(activity.reason, action=action, mid_turn=activity.mid_turn)
+            parts = [f"{lead} {duration(now - activity.since)}", *_progress(activity.progress)]
+            while len(parts) > 1 and cell_width(_pass_line(parts)) > width_cells:
+                parts.pop()
+            return _pass_line(parts)
+
+
+def _pass_line(parts: Sequence[str]) -> str:
+    return f"{' · '.join(parts)} (esc to cancel)"
 
 
 def _progress(progress: MaintenanceProgress | None) -> list[str]:
     if progress is None:
         return []
-    counted = f"{progress.phase} {progress.done}/{progress.total}" if progress.total else progress.phase
+    # The request that is being answered: none is done while the first one is (tui 6.1).
+    running = min(progress.done + 1, progress.total)
+    counted = f"{progress.phase} {running}/{progress.total}" if progress.total else progress.phase
     if not progress.input_tokens:
         return [counted]
     flow = f"~{short_number(progress.input_tokens)} in"

@@ -6,7 +6,7 @@ taken in turn so that a noisy moment hits everybody. ``python -m tests.bench sta
 
 import sys
 
-from tests.bench import decoding, opening, starting, storing, streaming
+from tests.bench import decoding, maintaining, opening, starting, storing, streaming
 from tests.bench.table import Row, render
 
 GROUPS = {
@@ -15,6 +15,7 @@ GROUPS = {
     "stream": streaming.measure,
     "decode": decoding.measure,
     "sessions": storing.measure,
+    "maintain": maintaining.measure,
 }
 
 

@@ -114,6 +114,8 @@ def test_a_broken_settings_file_stops_print_mode_with_line_and_column(tmp_path, 
         (["-c", "--session", "x"], "exclude each other"),
         (["--cwd", "/nowhere", "-p", "x"], "/nowhere"),
         (["--set", "theme", "-p", "x"], "theme"),
+        (["--compact-at", "lots", "-p", "x"], "lots"),
+        (["-e", "gone.py", "-p", "x"], "gone.py"),
     ],
 )
 def test_an_unusable_argument_is_one_line_and_exit_two(arguments, words, tmp_path):
@@ -395,3 +397,54 @@ def test_a_summary_larger_than_the_window_changes_nothing(tmp_path):
     assert (run.returncode, run.stdout) == (1, "")
     assert "compaction.model" in run.stderr
     assert '"type":"compaction"' not in session.read_text()
+
+
+BROKEN = "def activate(api):\n    raise RuntimeError('no disk')\n"
+
+
+def test_print_mode_tells_a_failed_extension_on_stderr_and_goes_on(tmp_path):
+    (tmp_path / "broken.py").write_text(BROKEN)
+    with ModelServer(openai_reply(text="ok")) as server:
+        run = run_musepi("-p", "go", "-e", "broken.py", *model_flags(server.base_url), cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (0, "ok\n")
+    assert "extension broken failed at activate" in run.stderr
+    assert "no disk" in run.stderr
+
+
+def test_json_mode_has_an_event_for_a_failed_extension(tmp_path):
+    (tmp_path / "broken.py").write_text(BROKEN)
+    with ModelServer(openai_reply(text="ok")) as server:
+        flags = model_flags(server.base_url)
+        run = run_musepi("--mode", "json", "go", "-e", "broken.py", *flags, cwd=tmp_path)
+    [failed] = [event for event in events_of(run.stdout) if event["type"] == "extension_error"]
+    assert (failed["extension"], failed["event"]) == ("broken", "activate")
+    assert "no disk" in failed["error"]
+
+
+def test_no_extensions_leaves_those_of_the_folder_alone(tmp_path, musepi_home):
+    (musepi_home / "extensions").mkdir()
+    (musepi_home / "extensions" / "broken.py").write_text(BROKEN)
+    with ModelServer(openai_reply(text="ok"), openai_reply(text="ok")) as server:
+        flags = model_flags(server.base_url)
+        loud = run_musepi("-p", "go", *flags, cwd=tmp_path)
+        quiet = run_musepi("-p", "go", "--no-extensions", *flags, cwd=tmp_path)
+    assert "extension broken" in loud.stderr
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+
+
+def test_compact_at_and_the_model_for_summaries_reach_the_session(tmp_path):
+    long = openai_reply(text="A long sentence about files and tests. " * 400)
+    with ModelServer(long, *[openai_reply(text="## Goal\nShip it.")] * 4) as server:
+        flags = [*model_flags(server.base_url), "--set", "compaction.keepRecentTokens=200"]
+        at = ["--compact-at", "2000", "--compaction-model", "nobody/nothing"]
+        run = run_musepi("--mode", "json", "go", *at, *flags, cwd=tmp_path)
+        server.script(long)
+        off = run_musepi("--mode", "json", "go", *at, "--no-auto-compact", *flags, cwd=tmp_path)
+    events = events_of(run.stdout)
+    kinds = [event["type"] for event in events]
+    start = events[kinds.index("auto_compaction_start")]
+    assert (start["reason"], start["midTurn"]) == ("threshold", False)
+    assert {event["threshold"] for event in events if event["type"] == "context_usage"} == {2000}
+    assert any("nobody/nothing" in event.get("message", "") for event in events if event["type"] == "notice")
+    assert "context_usage" in kinds[kinds.index("auto_compaction_end") :]
+    assert not any("compaction" in event["type"] for event in events_of(off.stdout))

@@ -29,3 +29,28 @@ def test_an_unusable_argument_raises_one_line(argv):
 
 def test_words_behind_two_dashes_are_a_prompt():
     assert parse_options(["-p", "--", "-x is a flag"]).prompts == ("-x is a flag",)
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["--compaction-model", "local/m:low,other"], 'compaction.model="local/m:low,other"'),
+        (["--no-auto-compact"], "compaction.enabled=false"),
+        (["--compact-at", "85%"], 'compaction.threshold="85%"'),
+        (["--compact-at", "170_000"], 'compaction.threshold="170_000"'),
+        (["--compact-at", "auto"], 'compaction.threshold="auto"'),
+    ],
+)
+def test_a_flag_of_compaction_is_a_setting_behind_those_of_set(argv, expected):
+    assert parse_options(["--set", "a=1", *argv]).setting_overrides() == ("a=1", expected)
+
+
+@pytest.mark.parametrize("size", ["lots", "0", "-5%", "", "1e5"])
+def test_a_size_nobody_can_compact_at_is_refused_with_what_is_accepted(size):
+    with pytest.raises(UsageError, match=r"--compact-at: .*auto, a share such as 85%, nor a number"):
+        parse_options([f"--compact-at={size}"])
+
+
+def test_extensions_are_collected_in_their_order():
+    options = parse_options(["-e", "a.py", "--no-extensions", "--extension", "my.module"])
+    assert (options.extensions, options.no_extensions) == (("a.py", "my.module"), True)

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from musepi_tui.commands.builtin.compact import SHAKE_TAKES_NO_FOCUS
 from musepi_tui.commands.registry import CommandRegistry
 from musepi_tui.runtime.intents import (
     CloneSession,
@@ -14,6 +15,7 @@ from musepi_tui.runtime.intents import (
     SetMode,
     SetName,
     SetThinking,
+    Shake,
 )
 from tests.support.transcripts import session_view
 
@@ -48,6 +50,23 @@ class FakeHost:
     [
         ("compact", "the parser", ("send", Compact(focus="the parser"))),
         ("compact", "summary", ("send", Compact(mode="summary"))),
+        ("compact", "SOFT the parser", ("send", Compact(mode="soft", focus="the parser"))),
+        ("compact", '"summary of it"', ("send", Compact(focus="summary of it"))),
+        ("compact", "shake", ("send", Shake())),
+        (
+            "compact",
+            "shake the tree",
+            (
+                "notify",
+                "warning",
+                SHAKE_TAKES_NO_FOCUS,
+            ),
+        ),
+        ("shake", "", ("send", Shake())),
+        ("shake", " Elide", ("send", Shake())),
+        ("shake", "images", ("send", Shake("images"))),
+        ("shake", "all", ("notify", "warning", 'There is no mode "all". Usage: /shake [elide|images].')),
+        ("context", "", ("show", "context", "")),
         ("new", "", ("send", NewSession())),
         ("resume", "abc", ("show", "resume", "abc")),
         ("model", "son", ("show", "model", "son")),
@@ -104,9 +123,9 @@ async def test_thinking_names_the_levels_there_are(args, level):
 
 @pytest.mark.parametrize(
     ("name", "now"),
-    [(name, False) for name in ("compact", "new", "resume", "retry", "fork", "clone", "move")]
-    + [(name, True) for name in ("model", "help", "hotkeys", "theme", "quit", "mode", "thinking")]
-    + [(name, True) for name in ("name", "label", "session")],
+    [(name, False) for name in ("compact", "new", "resume", "retry", "fork", "clone", "move", "shake")]
+    + [(name, True) for name in ("name", "label", "session")]
+    + [(name, True) for name in ("context", "model", "help", "hotkeys", "theme", "quit", "mode", "thinking")],
 )
 def test_commands_that_may_run_during_a_turn(name, now):
     assert CommandRegistry.discover().find(name).now is now

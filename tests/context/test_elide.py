@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from musepi_tui.context.elide import Elision, artifact_text, plan_elisions
 from musepi_tui.context.estimate import Estimator
-from musepi_tui.context.window import path_items, with_content
+from musepi_tui.context.window import path_items
 from musepi_tui.session.messages import TextBlock, ToolResultMessage, text_of
+from musepi_tui.session.rebuild import with_content
 from tests.support.builders import a, call, path, stub_count, t, u
 from tests.support.sketch import sketch
 

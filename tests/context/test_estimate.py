@@ -1,6 +1,6 @@
 import pytest
 
-from musepi_tui.context.estimate import Estimator, estimate_tokens, stored_estimate
+from musepi_tui.context.estimate import SPARE_COUNTS, Estimator, estimate_tokens, stored_estimate
 from musepi_tui.session.messages import (
     BashExecution,
     BranchSummary,
@@ -67,3 +67,41 @@ def test_stored_estimate_adds_everything_else_of_the_request():
 
 def _fields(message):
     return {name: getattr(message, name) for name in type(message).__dataclass_fields__}
+
+
+def counting():
+    """An estimator, and the texts it counted so far."""
+    counted = []
+
+    def count(text):
+        counted.append(text)
+        return stub_count(text)
+
+    return Estimator(count), counted
+
+
+def test_total_goes_on_from_the_messages_it_knows():
+    messages = (u("1234"), u("12345678"), dev("1234"))
+    estimator, counted = counting()
+    assert [estimator.total(messages[:2]), estimator.total(messages)] == [3, 4]
+    assert estimator.total((messages[0], u("1234"), messages[2])) == 3
+    assert estimator.total(messages[:1]) == 1
+    assert estimator.total(()) == 0
+    assert len(counted) == 4
+
+
+def test_trim_waits_until_there_is_much_to_forget():
+    kept = u("1234")
+    estimator, counted = counting()
+    for gone in [kept, *(u(f"{number:04}") for number in range(100))]:
+        estimator(gone)
+    estimator.trim((kept,))
+    many = [u(f"{number:04}") for number in range(SPARE_COUNTS)]
+    for gone in many:
+        estimator(gone)
+    estimator.trim((kept,))
+    before = len(counted)
+    estimator(kept)
+    assert len(counted) == before
+    estimator(many[0])
+    assert len(counted) == before + 1

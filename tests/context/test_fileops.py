@@ -10,7 +10,6 @@ from musepi_tui.context.fileops import (
     delta_details,
     render_files,
     resolve_file_history,
-    split_selector,
     upsert_files,
 )
 from tests.support.builders import a, call, compaction, path, u
@@ -74,25 +73,6 @@ def test_files_block(files, lines):
 
 def test_files_block_is_absent_without_files():
     assert render_files(FileOps()) == ""
-
-
-@pytest.mark.parametrize(
-    ("name", "base", "selector"),
-    [
-        ("a/b.py", "a/b.py", None),
-        ("a/b.py:10-20", "a/b.py", "10-20"),
-        ("a/b.py:L5..L9", "a/b.py", "L5..L9"),
-        ("a/b.py:raw:3-7", "a/b.py", "raw:3-7"),
-        ("a/b.py:3-7:RAW", "a/b.py", "3-7:RAW"),
-        ("a/b.py:1,5-,9+2", "a/b.py", "1,5-,9+2"),
-        ("a/b.py:conflicts", "a/b.py", "conflicts"),
-        ("store.db:orders", "store.db:orders", None),
-        ("C:\\src\\x.py", "C:\\src\\x.py", None),
-        (":5", ":5", None),
-    ],
-)
-def test_read_selector(name, base, selector):
-    assert split_selector(name) == (base, selector)
 
 
 def test_collecting_strips_selectors_and_leaves_out_addresses():

@@ -219,3 +219,24 @@ def test_preparing_changes_no_entry(drawn, keep):
     before = repr(entries)
     prepare(entries, keep)
     assert repr(entries) == before
+
+
+@given(st.lists(st.tuples(turns, st.integers(1, 2_000)), min_size=1, max_size=5))
+def test_no_message_vanishes_over_any_number_of_compactions(rounds):
+    entries, summarised = (), set()
+    for number, (drawn, keep) in enumerate(rounds):
+        more = conversation(drawn)
+        entries += path(*more, ids=[f"r{number}m{index}" for index in range(len(more))])
+        found = prepare(entries, keep)
+        if found is None:
+            continue
+        summarised |= {*ids(found.history), *ids(found.prefix)}
+        entries = commit(entries, found, f"C{number}")
+    shown = set(build_session_context(entries).entry_ids)
+    assert {entry.id for entry in entries if isinstance(entry, MessageEntry)} <= summarised | shown
+
+
+def test_an_answer_a_retry_replaced_is_not_summarised():
+    replaced = a(words(500), extra={"retryRecovery": {"status": "recovered"}})
+    found = prepare(path(u(words(500)), replaced, *parts("a500 u9 a900")), 900)
+    assert ids(found.history) == ["e1", "e3"]

@@ -1,6 +1,6 @@
 from musepi_tui.context.window import path_items
-from musepi_tui.session.messages import text_of
-from tests.support.builders import a, branch_summary, compaction, custom, edit, path, state, t, u
+from musepi_tui.session.messages import BashExecution, text_of
+from tests.support.builders import a, branch_summary, call, compaction, custom, edit, path, state, t, u
 
 
 def texts(entries):
@@ -19,3 +19,17 @@ def test_the_last_edit_after_its_target_wins():
 
 def test_an_edit_without_replacement_drops_the_message():
     assert texts(path(u("x"), a("y"), edit("e1"))) == [None, "AssistantMessage", None]
+
+
+def test_an_edit_of_a_command_or_branch_summary_is_seen():
+    entries = path(BashExecution("ls", "long"), branch_summary("long"), edit("e1", "cut"), edit("e2", "cut"))
+    command, summary, *_ = path_items(entries)
+    assert (command.message.output, summary.message.summary) == ("cut", "cut")
+
+
+def test_an_answer_a_retry_replaced_gives_no_message_nor_do_its_results():
+    replaced = a("half", [call("read", "1")], extra={"retryRecovery": {"status": "recovered"}})
+    entries = path(
+        u("x"), replaced, state("label"), t("lost", "1"), a("", [call("read", "2")]), t("kept", "2")
+    )
+    assert [item.id for item in path_items(entries) if item.message is not None] == ["e1", "e5", "e6"]

@@ -2,6 +2,7 @@ import pytest
 
 from musepi_tui.context.threshold import parse_threshold, resolve_threshold
 from musepi_tui.maintenance import notices
+from musepi_tui.maintenance.triggers import Reason, Tier
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,66 @@ def test_invalid_threshold_warning_names_the_text_and_the_value_used():
     text = notices.invalid_threshold(setting, resolve_threshold(setting, 200_000, None)).text
     assert '"lots"' in text
     assert "170,000" in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (Reason.OVERFLOW, "Context overflow recovery failed: boom"),
+        (Reason.INCOMPLETE, "Incomplete response recovery failed: boom"),
+        (Reason.THRESHOLD, "Auto-compaction failed: boom"),
+        (Reason.IDLE, "Auto-compaction failed: boom"),
+        (Reason.MANUAL, "boom"),
+    ],
+)
+def test_failure_texts(reason, text):
+    assert notices.failure_text(reason, "boom") == text
+
+
+def test_texts_other_programs_and_scripts_know():
+    assert notices.ALREADY_RUNNING == "Compaction already in progress"
+    assert notices.ALREADY_COMPACTED == "Already compacted"
+    assert notices.TOO_SMALL == "Nothing to compact (session too small)"
+    assert notices.NO_MODEL == "Compaction needs a model with credentials (/login, /model)"
+    assert notices.save_failure("disk full") == "Could not save the compaction: disk full"
+    assert notices.cancelled_text(Reason.MANUAL) == "Compaction cancelled"
+    assert notices.cancelled_text(Reason.IDLE) == "Auto-compaction cancelled"
+
+
+@pytest.mark.parametrize(
+    ("tier", "words"),
+    [(Tier.SHAKE, "artifact"), (Tier.DROP_IMAGES, "picture"), (Tier.TRUNCATE_TEXTS, "longest texts")],
+)
+def test_rescue_notice_tells_what_was_taken_and_what_is_left(tier, words):
+    notice = notices.rescued(tier, 24_100)
+    assert notice.level == "info"
+    assert words in notice.text
+    assert "24,100" in notice.text
+
+
+def test_dead_end_names_the_three_figures_and_the_three_remedies():
+    text = notices.dead_end(150_000, 136_000, 200_000).text
+    assert all(figure in text for figure in ("150,000", "136,000", "200,000", "/shake", "/model", "/new"))
+
+
+@pytest.mark.parametrize(
+    ("start", "window", "present", "absent"),
+    [(170_000, 200_000, ("170,000", "200,000"), ()), (None, None, ("180,000",), ("starts at", "window;"))],
+)
+def test_nothing_left_to_summarise(start, window, present, absent):
+    text = notices.nothing_left(180_000, start, window).text
+    assert all(part in text for part in present)
+    assert not any(part in text for part in absent)
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        notices.answer_cut_off(""),
+        notices.cut_off_while_off(""),
+        notices.incomplete_given_up("", 3),
+        notices.overflow_while_off(""),
+    ],
+)
+def test_a_model_without_a_name_is_called_the_model(notice):
+    assert "the model" in notice.text.lower()

@@ -12,7 +12,7 @@ from musepi_tui.runtime.candidates import (
     next_action,
 )
 from musepi_tui.settings.schema import ModelRoles, RetrySettings
-from tests.support.fake_services import FakeGateway, model
+from tests.support.fake_gateway import FakeGateway, model
 
 CURRENT = model("current", compaction_target="test/target")
 TARGET, SMALL, HUGE = (
@@ -42,6 +42,51 @@ def failure(kind, **fields):
 def test_chain_goes_from_configured_to_current_to_roles_to_the_largest():
     assert keys(chain("other/huge:low, small")) == ["other/huge", "test/small", "test/target", "test/current"]
     assert keys(chain()) == ["test/target", "test/current", "test/small", "other/huge"]
+
+
+def test_the_largest_model_nobody_named_comes_last():
+    rows = (CURRENT, TARGET, SMALL, HUGE, model("spare", context_window=900_000))
+    assert keys(chain("other/huge", rows=rows))[-1] == "test/spare"
+    assert keys(chain(rows=(CURRENT, TARGET, SMALL))) == ["test/target", "test/current", "test/small"]
+
+
+def test_the_demo_is_no_fallback():
+    rows = (CURRENT, model("demo", provider="demo", source="demo", context_window=9_000_000))
+    assert keys(chain(rows=rows)) == ["test/current"]
+
+
+@pytest.mark.parametrize(
+    ("configured", "key", "level"),
+    [
+        ("small", "test/small", ThinkingLevel.LOW),
+        ("smol:high", "test/small", ThinkingLevel.HIGH),
+        ("slow:off", "other/huge", ThinkingLevel.OFF),
+        ("slow", "other/huge", None),
+    ],
+)
+def test_a_role_stands_for_its_model_and_its_level_gives_way(configured, key, level):
+    roles = ModelRoles(small="test/small:low", slow="other/huge")
+    found = chain(configured, roles=roles).candidates[0]
+    assert (found.model.key, found.thinking) == (key, level)
+
+
+def test_a_role_without_a_model_is_unknown():
+    assert chain("slow").unknown == ("slow",)
+
+
+def test_an_endpoint_comes_first_and_stands_for_the_first_model():
+    found = find_chain(
+        "test/small", 9_000, ModelRoles(), FakeGateway(CURRENT, SMALL), "http://summaries.example/x"
+    )
+    endpoint = found.candidates[0]
+    assert (endpoint.name, endpoint.model.key, endpoint.window) == ("summaries.example", "test/small", 9_000)
+    assert keys(found)[1:] == ["test/small", "test/current"]
+
+
+def test_after_a_failed_endpoint_the_same_provider_may_still_be_asked():
+    endpoint = Candidate(CURRENT, None, None, "http://summaries.example/x")
+    rest = (Candidate(CURRENT), SECOND)
+    assert after_failure(endpoint, failure(ErrorKind.AUTH), rest) == rest
 
 
 def test_chain_reports_configured_names_without_a_model_or_a_key():

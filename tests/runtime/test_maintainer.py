@@ -95,7 +95,7 @@ async def test_tokens_after_are_those_of_the_rebuilt_context():
 async def test_live_context_equals_the_one_rebuilt_from_the_entries():
     desk = bench(sketch(LONG))
     await desk.maintainer.consider(MANUAL)
-    rebuilt = build_session_context(await desk.history.load_path())
+    rebuilt = build_session_context(await desk.history.load_live())
     assert (rebuilt.messages, rebuilt.entry_ids) == (desk.history.messages, desk.history.message_entry_ids)
 
 
@@ -175,7 +175,7 @@ async def test_manual_pass_refuses_right_after_another():
 async def test_manual_pass_refuses_an_unknown_mode():
     desk = bench(sketch(LONG))
     stop = await desk.maintainer.consider(ManualRequested(mode="shrink"))
-    assert stop.error == 'There is no compaction mode "shrink"; use soft or summary.'
+    assert stop.error == 'There is no compaction mode "shrink"; use shake, soft, summary.'
     assert desk.events() == []
 
 
@@ -200,7 +200,7 @@ async def test_manual_pass_replaces_a_running_automatic_one():
     desk.gateway.gate.set()
     manual = asyncio.ensure_future(desk.maintainer.consider(MANUAL))
     stops = await asyncio.gather(running, manual)
-    assert [stop.error for stop in stops] == ["Compaction cancelled", None]
+    assert [stop.error for stop in stops] == ["Auto-compaction cancelled", None]
     ends = [(end.reason, end.aborted, end.result is not None) for end in desk.events(MaintenanceEnded)]
     assert ends == [("threshold", True, False), ("manual", False, True)]
     assert len(desk.saver.written) == 1
@@ -365,7 +365,7 @@ async def test_dead_end_warns_with_figures_and_marks_the_divider():
     assert "18,892" in notice.text
     assert "40,000" in notice.text
     mark = desk.saver.written[-1][-1]
-    divider = desk.saver.written[-2][-1]
+    (divider,) = [entry for lines in desk.saver.written for entry in lines if entry.type == "compaction"]
     assert mark.fields == {
         "customType": "compaction.warning",
         "data": {"targetId": divider.id, "warning": notice.text},

@@ -25,13 +25,14 @@ def _desk(tokens, *, window=40_000, usage=None, **settings):
     ],
 )
 async def test_rough_count_is_enough_while_no_other_could_reach_the_threshold(tokens, window, expected):
-    assert _desk(tokens, window=window).services.meter.is_exact_enough() is expected
+    meter = _desk(tokens, window=window).services.meter
+    assert meter.is_exact_enough(meter.measure()) is expected
 
 
 async def test_exact_count_is_always_enough():
     desk = _desk(30_000)
     await desk.services.tokens.ready()
-    assert desk.services.meter.is_exact_enough()
+    assert desk.services.meter.is_exact_enough(desk.services.meter.measure())
 
 
 @pytest.mark.parametrize(("tokens", "loaded"), [(4_000, False), (6_000, True)])

@@ -432,7 +432,9 @@ async def test_compact_summarises_older_history(scripted):
 
 
 async def test_a_turn_over_the_threshold_is_followed_by_a_pass(scripted):
-    _, options = scripted(*long_scripts(), settings=(*SMALL, "compaction.threshold=8000"))
+    _, options = scripted(
+        *long_scripts(), settings=(*SMALL, "compaction.threshold=8000", "compaction.autoContinue=false")
+    )
     async with running(options) as harness:
         await harness.prompt("first")
         assert harness.of(MaintenanceStarted) == []
@@ -515,7 +517,7 @@ async def test_messages_typed_during_a_failed_pass_are_delivered_too(scripted):
     assert harness.texts()[-2:] == ["third", "answer 3"]
 
 
-async def test_compact_stops_a_running_turn_first(scripted):
+async def test_compact_stops_a_running_turn_and_resumes_it(scripted):
     _, options = scripted(*long_scripts(), ("half", Hang()), settings=SMALL)
     async with running(options) as harness:
         await long_session(harness)
@@ -526,7 +528,10 @@ async def test_compact_stops_a_running_turn_first(scripted):
         assert settled.ok, settled.error
         await harness.wait_for(AgentSettled, after=before)
     answers = [event.entry.message for event in harness.of(EntryAppended) if event.live_id]
-    assert answers[-1].stop_reason is StopReason.ABORTED
+    assert [answer.stop_reason for answer in answers[-2:]] == [StopReason.ABORTED, StopReason.STOP]
+    assert "auto-continue" in [
+        event.entry.custom_type for event in harness.of(EntryAppended) if event.entry.type == "custom_message"
+    ]
 
 
 async def test_a_second_compact_is_refused_while_one_runs(scripted):

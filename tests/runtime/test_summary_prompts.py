@@ -22,8 +22,16 @@ def headings(name):
     return re.findall(r"^#+ .+$", read_prompt(name), re.MULTILINE)
 
 
-def test_first_and_update_prompt_list_the_same_ten_headings():
-    assert headings("compaction-summary") == headings("compaction-update-summary") == HEADINGS
+@pytest.mark.parametrize("name", ["compaction-summary", "compaction-update-summary", "compaction-merge"])
+def test_every_prompt_of_a_whole_summary_lists_the_same_ten_headings(name):
+    assert headings(name) == HEADINGS
+
+
+def test_segment_prompt_says_which_part_it_is_about_and_lists_no_headings():
+    prompt = render_prompt("compaction-segment", index="2", count="7")
+    assert "part 2 of 7" in prompt
+    assert "{{" not in prompt
+    assert headings("compaction-segment") == []
 
 
 def test_turn_prefix_prompt_lists_its_three_headings():
@@ -36,7 +44,13 @@ def test_turn_prefix_prompt_lists_its_three_headings():
 
 @pytest.mark.parametrize(
     "name",
-    ["summarization-system", "compaction-summary", "compaction-update-summary", "compaction-turn-prefix"],
+    [
+        "summarization-system",
+        "compaction-summary",
+        "compaction-update-summary",
+        "compaction-turn-prefix",
+        "compaction-merge",
+    ],
 )
 def test_request_prompts_have_no_placeholder(name):
     assert "{{" not in read_prompt(name)

@@ -461,3 +461,9 @@ def test_no_user_message_after_the_boundary_is_lost(entries):
 def test_stop_reason_of_answers_does_not_matter():
     entries = path(u("1"), a("half", stop=StopReason.ABORTED), u("2"))
     assert shown(build_session_context(entries)) == ["e1", "e2", "e3"]
+
+
+def test_edited_answer_loses_the_data_that_repeats_what_it_said():
+    entries = path(u("hi"), a("long", provider_payload={"items": ["long"]}), edit("e2", "short"))
+    answer = build_session_context(entries).messages[1]
+    assert (answer.content, answer.provider_payload) == ((TextBlock("short"),), None)

@@ -59,6 +59,13 @@ def assert_both_readers_agree(path: Path) -> None:
         assert product_context(loaded, leaf) == [shape_of(pair) for pair in reading.context(leaf)]
 
 
+def empty_place(file):
+    """Where a copy goes; one of an example before, whatever became of it, is not in its way."""
+    folder = file.parent / "forks"
+    shutil.rmtree(folder, ignore_errors=True)
+    return CopyPlace(folder, "copy", HEADER.timestamp)
+
+
 @quiet
 @given(entries=trees(most=40))
 def test_a_second_reader_sees_the_same_tree_and_contexts_in_written_files(file, entries):
@@ -128,7 +135,7 @@ def assert_sound_for_all(path: Path) -> None:
 @given(entries=trees(most=30))
 def test_a_fork_is_the_same_session_for_every_reader(file, entries):
     source = write_session(file, HEADER, entries)
-    copy = fork_session(source, CopyPlace(file.parent / "forks", "copy", HEADER.timestamp))
+    copy = fork_session(source, empty_place(file))
     if not copy.is_written:
         return
     assert_sound_for_all(copy.path)
@@ -144,7 +151,7 @@ def test_a_fork_is_the_same_session_for_every_reader(file, entries):
 def test_a_branch_taken_out_of_a_session_gives_the_same_context(file, entries, at):
     source = write_session(file, HEADER, entries)
     leaf = entries[at % len(entries)].id
-    copy = branch_session(source, leaf, CopyPlace(file.parent / "forks", "copy", HEADER.timestamp))
+    copy = branch_session(source, leaf, empty_place(file))
     if not copy.is_written:
         return
     assert_sound_for_all(copy.path)

@@ -2,21 +2,15 @@
 model and an in-memory saver."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from musepi_tui.base.errors import ErrorKind, ProviderError, SessionError
-from musepi_tui.providers.types import (
-    BlockDelta,
-    Model,
-    Request,
-    StreamDone,
-    StreamError,
-    StreamEvent,
-    StreamStart,
-    ThinkingLevel,
-)
+from musepi_tui.base.errors import SessionError
+from musepi_tui.extensions.dispatch import Dispatcher, Failure
+from musepi_tui.extensions.extensions import Extensions
+from musepi_tui.maintenance.facts import IdleGates
+from musepi_tui.providers.types import Model
 from musepi_tui.runtime.bus import EventBus, Subscription
 from musepi_tui.runtime.events import Event, Phase
 from musepi_tui.runtime.history import History, Loaded
@@ -27,98 +21,17 @@ from musepi_tui.runtime.services import Services
 from musepi_tui.runtime.tasks import CancelStack
 from musepi_tui.runtime.tokens import TokenService
 from musepi_tui.session.entries import Entry, EntryHead, SessionHeader
-from musepi_tui.session.messages import AssistantMessage, Message, StopReason, text_of
+from musepi_tui.session.messages import Message
 from musepi_tui.session.rebuild import build_session_context
 from musepi_tui.session.tree import SessionTree
 from musepi_tui.settings.schema import Settings
 from musepi_tui.storage.bodies import Bodies
 from musepi_tui.storage.session_file import SessionFile
-from tests.support.builders import a, heads
+from tests.support.builders import heads
 from tests.support.clock import FakeClock
+from tests.support.fake_gateway import FakeGateway, model, prompt_of
 
-Answer = AssistantMessage | ProviderError
-Reply = Callable[[Model, Request], Answer]
-
-
-def model(name: str = "model", provider: str = "test", **fields: Any) -> Model:
-    """A model of a test provider with a 200,000-token window."""
-    row = Model(provider=provider, id=name, api="test", base_url="", context_window=200_000)
-    return replace(row, **fields)
-
-
-class FakeStream:
-    """Gives one answer in two parts; ``gate`` holds it back before the first."""
-
-    def __init__(self, answer: Answer, gate: asyncio.Event | None) -> None:
-        self._answer = answer
-        self._gate = gate
-        self.closed = False
-
-    async def __aiter__(self) -> AsyncIterator[StreamEvent]:
-        yield StreamStart()
-        if self._gate is not None:
-            await self._gate.wait()
-        await asyncio.sleep(0)
-        if isinstance(self._answer, ProviderError):
-            partial = a("", stop=StopReason.ERROR, error_message=str(self._answer))
-            yield StreamError(partial, self._answer)
-            return
-        text = text_of(self._answer.content)
-        for piece in (text[: len(text) // 2], text[len(text) // 2 :]):
-            yield BlockDelta("text", 0, piece)
-        yield StreamDone(self._answer)
-
-    async def aclose(self) -> None:
-        self.closed = True
-
-
-class FakeGateway:
-    """Answers summary requests with ``reply``; ``requests`` are those it got; ``gate`` holds answers back."""
-
-    def __init__(self, *models: Model) -> None:
-        self.model: Model | None = models[0] if models else None
-        self.thinking = ThinkingLevel.OFF
-        self.rows = list(models)
-        self.reply: Reply = lambda _, request: a(f"## Goal\nSummary of {len(prompt_of(request))} characters.")
-        self.gate: asyncio.Event | None = None
-        self.asked = asyncio.Event()
-        self.requests: list[tuple[Model, Request]] = []
-        self.streams: list[FakeStream] = []
-        self.refused: set[str] = set()
-
-    def available(self) -> tuple[Model, ...]:
-        return tuple(self.rows)
-
-    def find(self, text: str) -> Model | None:
-        return next((row for row in self.rows if text in (row.key, row.id)), None)
-
-    async def prepare(self, row: Model) -> None:
-        if row.key in self.refused:
-            raise ProviderError("no key", kind=ErrorKind.AUTH)
-
-    def request(self, system: str, messages: Sequence[Message], **fields: Any) -> Request:
-        return Request(system, tuple(messages), **fields)
-
-    def open(self, row: Model, request: Request) -> FakeStream:
-        self.requests.append((row, request))
-        self.asked.set()
-        self.streams.append(FakeStream(self.reply(row, request), self.gate))
-        return self.streams[-1]
-
-    async def wait_for_requests(self, number: int) -> None:
-        """Returns once that many requests were opened."""
-        while len(self.requests) < number:
-            self.asked.clear()
-            await self.asked.wait()
-
-    @property
-    def prompts(self) -> list[str]:
-        return [prompt_of(request) for _, request in self.requests]
-
-
-def prompt_of(request: Request) -> str:
-    """The text of a summary request."""
-    return text_of(request.messages[0].content)
+__all__ = ["Bench", "FakeArtifacts", "FakeGateway", "FakeSaver", "WatchedBus", "bench", "model", "prompt_of"]
 
 
 class FakeSaver:
@@ -212,15 +125,18 @@ def bench(
     models: Sequence[Model] = (),
     settings: Settings | None = None,
     file: SessionFile | None = None,
+    loaded: Loaded | None = None,
+    estimator: str = "chars4",
 ) -> Bench:
-    """A session with these entries on its path, on the first of ``models``; ``file`` takes what is added."""
+    """A session with these entries on its path, or the ``loaded`` one, on the first of ``models``; ``file``
+    takes what is added. ``estimator`` counts the tokens."""
     chosen = settings or Settings()
     watchers: list[Callable[[Event], None]] = []
     bodies, clock, saver = Bodies(), FakeClock(start_ms=1_760_000_000_000), FakeSaver()
     bus = WatchedBus(watchers)
     for made in entries:
         bodies.remember(made)
-    loaded = Loaded(
+    loaded = loaded or Loaded(
         header=SessionHeader("session", "", "/project"),
         tree=SessionTree.from_heads(heads(entries)),
         bodies=bodies,
@@ -228,9 +144,11 @@ def bench(
     )
     real = None if file is None else Saver(file, "never", None, clock, bus.emit)  # type: ignore[arg-type]  # no child starts
     history = History(loaded, real or saver, clock, bus.emit, lambda: ())  # type: ignore[arg-type]  # the double
-    gateway, tokens = FakeGateway(*(models or (model(),))), TokenService("chars4", None, lambda _: None)
+    gateway, tokens = FakeGateway(*(models or (model(),))), TokenService(estimator, None, lambda _: None)
+    tokens.live_messages = lambda: history.messages
     meter = MeterService(chosen, history, gateway, tokens, bus.emit)  # type: ignore[arg-type]  # the double
     phases: list[Phase] = []
+    failures: list[Failure] = []
     services = Services(
         settings=chosen,
         clock=clock,
@@ -242,7 +160,8 @@ def bench(
         tokens=tokens,
         meter=meter,
         phase=phases.append,
+        extensions=Extensions(Dispatcher(None, failures.append)),  # type: ignore[arg-type]  # nobody asks it
     )
     artifacts = FakeArtifacts()
-    maintainer = Maintainer(services, artifacts)  # type: ignore[arg-type]  # the double
+    maintainer = Maintainer(services, artifacts, lambda: False, IdleGates)  # type: ignore[arg-type]  # the double
     return Bench(services, maintainer, gateway, saver, artifacts, clock, bus.subscribe(), phases, watchers)

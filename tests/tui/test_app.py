@@ -267,6 +267,16 @@ async def test_quitting_during_a_compaction_asks_once(tmp_path):
         assert stage.app.return_value == 0
 
 
+async def test_one_key_quits_during_a_compaction(tmp_path):
+    async with on_stage(tmp_path) as stage:
+        await stage.tell(PhaseChanged(Phase.MAINTAINING), MaintenanceStarted("idle", "summary"))
+        await stage.paste("/quit")
+        await stage.press("enter")
+        await stage.shows("compaction running – quit anyway?")
+        await stage.press("y")
+        assert stage.app.return_value == 0
+
+
 async def test_unknown_command_is_not_sent_and_stays(tmp_path):
     async with on_stage(tmp_path) as stage:
         await stage.type("/modle x")
@@ -289,12 +299,36 @@ async def test_path_and_double_slash_are_prompts(tmp_path):
 async def test_command_that_must_wait_is_refused_and_stays(tmp_path):
     async with on_stage(tmp_path) as stage:
         await stage.tell(*WORK)
-        await stage.paste("/compact the parser")
+        await stage.paste("/resume the parser")
         await stage.press("enter")
         await stage.settle()
         assert stage.sent == []
-        assert stage.draft == "/compact the parser"
+        assert stage.draft == "/resume the parser"
         assert "wait for the turn to end or press esc" in stage.text
+
+
+async def test_compact_stops_what_runs_after_one_key(tmp_path):
+    async with on_stage(tmp_path) as stage:
+        await stage.tell(*WORK)
+        await stage.paste("/compact the parser")
+        await stage.press("enter")
+        await stage.shows("something is running – stop it for /compact?")
+        await stage.press("n")
+        assert (stage.sent, stage.draft) == ([], "/compact the parser")
+        await stage.press("enter")
+        await stage.press("y")
+        await stage.until(lambda: stage.sent == [Compact(focus="the parser")])
+        assert stage.draft == ""
+
+
+async def test_second_manual_compaction_is_refused_without_a_question(tmp_path):
+    async with on_stage(tmp_path) as stage:
+        await stage.tell(PhaseChanged(Phase.MAINTAINING), MaintenanceStarted("manual", "summary"))
+        await stage.paste("/compact")
+        await stage.press("enter")
+        await stage.until(lambda: stage.sent == [Compact()])
+        stage.runtime.settle(error="Compaction already in progress")
+        await stage.shows("· Compaction already in progress")
 
 
 async def test_command_that_may_run_now_does(tmp_path):

@@ -193,7 +193,7 @@ async def test_completion_offers_commands_and_tab_takes_one(tmp_path):
     async with on_stage(tmp_path) as stage:
         await stage.type("/")
         await stage.shows("/compact")
-        assert "summarise older history now" in stage.text
+        assert "Compact now · 12% used" in stage.text
         await stage.type("th")
         await stage.settle()
         assert "/compact" not in stage.text

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from musepi_tui.base.cells import cell_width
 from musepi_tui.runtime.events import MaintenanceStarted, Meter
 from musepi_tui.session.messages import Usage
-from musepi_tui.tui.footer import Place, Signs, footer_pieces, shorten_path
+from musepi_tui.tui.footer import Place, Signs, countdown, footer_pieces, shorten_path
 from musepi_tui.tui.status import Status
 from tests.support.fake_runtime import DEMO, GPT, SONNET
 
@@ -62,6 +62,25 @@ def test_percent_yolo_and_maintenance_stay_on_the_narrowest_screen():
     made = status(mode="yolo")
     made.apply(MaintenanceStarted("manual", "summary"), 0.0)
     assert footer(28, made).strip() == "compacting… · 31% · YOLO"
+
+
+@pytest.mark.parametrize(
+    ("left_s", "text"),
+    [(300, "idle 5:00"), (298.2, "idle 4:59"), (60, "idle 1:00"), (0.4, "idle 0:01"), (-1, "idle 0:00")],
+)
+def test_countdown_says_minutes_and_seconds(left_s, text):
+    assert countdown(left_s) == text
+
+
+def test_countdown_stays_on_the_narrowest_screen_and_yields_to_a_pass():
+    made = status(mode="yolo")
+
+    def narrow() -> str:
+        return "".join(piece.text for piece in footer_pieces(made, PLACE, 28, Signs(), "idle 0:42")).strip()
+
+    assert narrow() == "idle 0:42 · 31% · YOLO"
+    made.apply(MaintenanceStarted("idle", "summary"), 0.0)
+    assert narrow() == "compacting… · 31% · YOLO"
 
 
 def test_demo_model_is_labelled_as_a_script_at_any_width():

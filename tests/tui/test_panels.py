@@ -489,7 +489,7 @@ async def test_help_scrolls_and_searches(tmp_path):
     async with on_stage(tmp_path) as stage:
         await stage.paste("/help")
         await stage.press("enter")
-        await stage.shows("/compact [focus]")
+        await stage.shows("/compact [mode] [focus]")
         assert "Modes (/mode)" not in stage.text
         await stage.press("end")
         await stage.shows("everything runs without asking")

@@ -7,23 +7,27 @@ import pytest
 from musepi_tui.runtime.events import (
     AgentStarted,
     ApprovalAsked,
+    ContextPruned,
+    IdleCountdown,
     MaintenanceProgress,
     MaintenanceStarted,
     Meter,
     Phase,
     PhaseChanged,
     QueueChanged,
+    SummaryRetryScheduled,
 )
-from musepi_tui.session.messages import Usage
+from musepi_tui.session.messages import Cost, Usage
 from musepi_tui.settings.load import LoadedSettings
 from musepi_tui.settings.schema import DisplaySettings, Settings
 from musepi_tui.tools.types import ToolView
 from musepi_tui.tui.transcript.engines import load_engines
-from tests.support.builders import a, call, compaction, path, t, u
+from tests.support.builders import a, call, compaction, custom, path, state, t, u
 from tests.support.fake_runtime import DEMO, FakeRuntime
 from tests.support.screens import on_stage
 from tests.support.snapshot import assert_snapshot
 from tests.tui.test_panels import with_foreign_sessions, with_sessions
+from tests.tui.test_upkeep import FIGURES
 
 SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
 
@@ -71,6 +75,33 @@ DIVIDED = path(
     u("And now the documentation"),
     a("The manual has one page about quotes."),
 )
+WARNED = path(
+    *[entry.message for entry in TALK],
+    compaction(
+        "## Goal\nFix nested quotes.\n\n<files>\n# src/\nlexer.py (RW)\n</files>",
+        "e6",
+        tokens_before=231_785,
+        tokens_after=171_300,
+        reason="threshold",
+        mid_turn=True,
+        method="summary",
+        model="anthropic/claude-sonnet",
+        duration_ms=12_400,
+        usage=Usage(cost=Cost(total=0.08)),
+    ),
+    state(
+        "custom",
+        customType="compaction.warning",
+        data={
+            "targetId": "e7",
+            "warning": "The context still takes 171,300 tokens after the pass; 136,000 of a 200,000-token "
+            "window are the limit. Free more with /shake, choose a larger model (/model), or start a new "
+            "session (/new).",
+        },
+    ),
+    custom("Resume the newest request.", "auto-continue"),
+    a("The manual has one page about quotes."),
+)
 METER = Meter(
     context_tokens=62_400,
     window=200_000,
@@ -84,6 +115,12 @@ def still(runtime: FakeRuntime) -> None:
     load_engines()
     runtime.options.settings = LoadedSettings(Settings(display=DisplaySettings(animations=False)))
     with_sessions(runtime)
+
+
+def folding(runtime: FakeRuntime) -> None:
+    still(runtime)
+    display = DisplaySettings(animations=False, collapse_compacted=True)
+    runtime.options.settings = LoadedSettings(Settings(display=display))
 
 
 def demo_only(runtime: FakeRuntime) -> None:
@@ -163,11 +200,77 @@ async def test_compaction_running(stage, size):
         await it.tell(
             PhaseChanged(Phase.MAINTAINING),
             MaintenanceStarted("manual", "summary"),
-            MaintenanceProgress("summary", 1, 2, 84_000, 2_100),
+            MaintenanceProgress("summary", 0, 2, 84_000, 2_100),
         )
         it.clock.advance(12)
         await it.settle()
         assert_snapshot(it.app, f"compacting-{size}")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "action", "progress"),
+    [
+        ("prepare", "threshold", "summary", MaintenanceProgress("prepare")),
+        ("window", "overflow", "summary", MaintenanceProgress("window", 2, 7, 400_000, 5_000)),
+        ("write", "idle", "summary", MaintenanceProgress("write")),
+        ("shake", "threshold", "shake", None),
+    ],
+)
+async def test_maintenance_line(stage, size, name, reason, action, progress):
+    async with stage(*TALK) as it:
+        await it.tell(
+            PhaseChanged(Phase.MAINTAINING),
+            MaintenanceStarted(reason, action, mid_turn=reason == "threshold"),
+            *([progress] if progress is not None else []),
+        )
+        it.clock.advance(12)
+        it.app.main.status_line.tick()
+        await it.settle()
+        assert_snapshot(it.app, f"maintenance-{name}-{size}")
+
+
+async def test_summary_that_is_tried_again(stage, size):
+    async with stage(*TALK) as it:
+        await it.tell(
+            PhaseChanged(Phase.MAINTAINING),
+            MaintenanceStarted("threshold", "summary"),
+            QueueChanged(("run the linter too",), ()),
+            SummaryRetryScheduled(2, 10, 8.0, "overloaded"),
+        )
+        it.clock.advance(3)
+        it.app.main.status_line.tick()
+        await it.settle()
+        assert_snapshot(it.app, f"maintenance-retry-{size}")
+
+
+async def test_divider_with_a_warning(stage, size):
+    async with stage(*WARNED) as it:
+        await it.tell(ContextPruned("threshold", 8, 31_400))
+        assert_snapshot(it.app, f"divider-warned-{size}")
+        await it.press("ctrl+o")
+        await it.settle()
+        assert_snapshot(it.app, f"divider-warned-open-{size}")
+
+
+async def test_folded_history(stage, size):
+    async with stage(*WARNED, prepare=folding) as it:
+        await it.press("ctrl+home")
+        await it.settle()
+        assert_snapshot(it.app, f"folded-{size}")
+
+
+async def test_idle_countdown(stage, size):
+    async with stage(*TALK) as it:
+        await it.tell(IdleCountdown(42))
+        assert_snapshot(it.app, f"idle-countdown-{size}")
+
+
+async def test_context_panel(stage, size):
+    async with stage(*WARNED) as it:
+        it.app.host.show("context")
+        it.runtime.settle(**FIGURES)
+        await it.settle()
+        assert_snapshot(it.app, f"panel-context-{size}")
 
 
 async def test_divider(stage, size):

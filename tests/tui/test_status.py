@@ -2,6 +2,7 @@ import pytest
 
 from musepi_tui.runtime.events import (
     AgentStarted,
+    IdleCountdown,
     MaintenanceEnded,
     MaintenanceProgress,
     MaintenanceStarted,
@@ -12,6 +13,9 @@ from musepi_tui.runtime.events import (
     QueueChanged,
     RetryEnded,
     RetryScheduled,
+    SummaryRetryEnded,
+    SummaryRetryScheduled,
+    SummaryRetryStarted,
     ToolEnded,
     ToolStarted,
     UsageChanged,
@@ -77,14 +81,74 @@ def test_maintenance_line_begins_with_its_reason(reason, mid_turn, lead):
     assert line(status, 17.0) == f"{lead} 12s (esc to cancel)"
 
 
+@pytest.mark.parametrize(
+    ("reason", "mid_turn", "lead"),
+    [
+        ("manual", False, "Shake…"),
+        ("threshold", False, "Auto-shake…"),
+        ("threshold", True, "Auto-shake before the next step…"),
+        ("overflow", False, "Context overflow: shake…"),
+        ("incomplete", False, "Output cut off: shake…"),
+        ("idle", False, "Idle: shake…"),
+    ],
+)
+def test_verb_of_the_maintenance_line_follows_its_action(reason, mid_turn, lead):
+    status = Status()
+    status.apply(MaintenanceStarted(reason, "shake", mid_turn), 5.0)
+    assert line(status, 17.0) == f"{lead} 12s (esc to cancel)"
+
+
+def test_shake_that_goes_on_as_a_summary_says_so():
+    status = Status()
+    status.apply(MaintenanceStarted("threshold", "shake"), 0.0)
+    status.apply(MaintenanceProgress("summary", 0, 2, 84_000), 3.0)
+    assert line(status, 4.0) == "Auto-compacting… 4s · summary 1/2 · ~84k in (esc to cancel)"
+
+
+def test_long_input_is_counted_in_windows_and_writing_is_said():
+    status = Status()
+    status.apply(MaintenanceStarted("overflow", "summary"), 0.0)
+    status.apply(MaintenanceProgress("window", 2, 7, 400_000, 5_000), 1.0)
+    assert line(status, 65.0) == (
+        "Context overflow: compacting… 1m 5s · window 3/7 · ~400k in → 5.0k out (esc to cancel)"
+    )
+    status.apply(MaintenanceProgress("write"), 66.0)
+    assert line(status, 66.0) == "Context overflow: compacting… 1m 6s · write (esc to cancel)"
+
+
+def test_summary_that_is_tried_again_counts_down_and_comes_back():
+    status = Status(phase=Phase.MAINTAINING)
+    status.apply(MaintenanceStarted("threshold", "summary"), 0.0)
+    status.apply(MaintenanceProgress("summary", 0, 1, 9_000), 1.0)
+    assert status.apply(SummaryRetryScheduled(2, 10, 4.0, "overloaded"), 10.0)
+    assert line(status, 10.0) == "Retrying (2/10) in 4s… (esc to cancel)"
+    assert line(status, 12.5) == "Retrying (2/10) in 2s… (esc to cancel)"
+    assert status.apply(SummaryRetryStarted(2), 14.0)
+    assert line(status, 15.0) == "Auto-compacting… 15s · summary 1/1 · ~9.0k in (esc to cancel)"
+    status.apply(SummaryRetryScheduled(3, 10, 8.0, "overloaded"), 16.0)
+    status.apply(SummaryRetryEnded(False, 3, "cancelled"), 17.0)
+    assert isinstance(status.activity, Maintaining)
+    status.apply(SummaryRetryScheduled(4, 10, 8.0, "overloaded"), 18.0)
+    status.apply(MaintenanceEnded("threshold", "summary", aborted=True), 19.0)
+    assert status.activity is None
+
+
+def test_idle_countdown_is_kept_as_a_time_until_it_is_over():
+    status = Status()
+    assert status.apply(IdleCountdown(300), 50.0)
+    assert status.idle_until == 350.0
+    status.apply(IdleCountdown(None), 60.0)
+    assert status.idle_until is None
+
+
 def test_maintenance_line_tells_how_far_the_pass_is():
     status = Status()
     status.apply(MaintenanceStarted("manual", "summary"), 0.0)
     status.apply(MaintenanceProgress("prepare"), 1.0)
     assert line(status, 2.0) == "Compacting… 2s · prepare (esc to cancel)"
-    status.apply(MaintenanceProgress("summary", 1, 2, 84_000), 3.0)
+    status.apply(MaintenanceProgress("summary", 0, 2, 84_000), 3.0)
     assert line(status, 4.0) == "Compacting… 4s · summary 1/2 · ~84k in (esc to cancel)"
-    status.apply(MaintenanceProgress("summary", 1, 2, 84_000, 2_100), 5.0)
+    status.apply(MaintenanceProgress("summary", 0, 2, 84_000, 2_100), 5.0)
     assert line(status, 12.0) == "Compacting… 12s · summary 1/2 · ~84k in → 2.1k out (esc to cancel)"
     status.apply(MaintenanceEnded("manual", "summary"), 13.0)
     assert status.activity is None
@@ -112,3 +176,15 @@ def test_figures_and_queue_are_taken_over():
 
 def test_other_events_change_nothing():
     assert not Status().apply(Notice("info", "x", "y"), 0.0)
+
+
+def test_narrow_maintenance_line_leaves_figures_out_before_the_way_to_cancel():
+    status = Status()
+    status.apply(MaintenanceStarted("overflow", "summary"), 0.0)
+    status.apply(MaintenanceProgress("window", 2, 7, 400_000, 5_000), 1.0)
+    activity = status.activity
+    assert activity is not None
+    whole = describe(activity, 2.0)
+    assert describe(activity, 2.0, len(whole)) == whole
+    assert describe(activity, 2.0, 78) == "Context overflow: compacting… 2s · window 3/7 (esc to cancel)"
+    assert describe(activity, 2.0, 50) == "Context overflow: compacting… 2s (esc to cancel)"

@@ -26,8 +26,8 @@ class RpcHost(Protocol):
         ...
 
     @property
-    def last_manual_pass(self) -> MaintenanceEnded | None:
-        """The end of the newest manual maintenance pass."""
+    def last_pass(self) -> MaintenanceEnded | None:
+        """The end of the newest maintenance pass."""
         ...
 
 

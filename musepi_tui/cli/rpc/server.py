@@ -49,7 +49,7 @@ class RpcServer:
         self._held: list[bytes] = []
         self._ready = False
         self._ended = False
-        self._last_manual_pass: MaintenanceEnded | None = None
+        self._last_pass: MaintenanceEnded | None = None
         self._writer = LineWriter(sys.stdout.fileno(), self._on_reader_gone)
 
     @property
@@ -58,9 +58,9 @@ class RpcServer:
         return self._runtime
 
     @property
-    def last_manual_pass(self) -> MaintenanceEnded | None:
-        """The end of the newest manual maintenance pass."""
-        return self._last_manual_pass
+    def last_pass(self) -> MaintenanceEnded | None:
+        """The end of the newest maintenance pass."""
+        return self._last_pass
 
     async def serve(self) -> int:
         """Runs until the host is done; the exit code (1 when the host stopped reading).
@@ -87,8 +87,8 @@ class RpcServer:
                 held, self._held = self._held, []
                 for line in held:
                     self._on_line(line)
-            case MaintenanceEnded(reason="manual"):
-                self._last_manual_pass = event
+            case MaintenanceEnded():
+                self._last_pass = event
             case IntentSettled():
                 self._settle(event)
             case ApprovalAsked():

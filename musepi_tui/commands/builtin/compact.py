@@ -2,10 +2,14 @@
 
 from musepi_tui.commands.choices import Choices
 from musepi_tui.commands.types import Command, CommandHost
-from musepi_tui.runtime.intents import Compact
+from musepi_tui.runtime.intents import Compact, Shake
 
-MODES = ("summary", "soft")
+MODES = ("summary", "soft", "shake")
 """Modes of this version. Any other first word is focus text."""
+
+SHAKE_TAKES_NO_FOCUS = (
+    "shake takes no focus text: nothing is summarised. Use /compact shake alone, or quote the text."
+)
 
 
 def split_mode(args: str) -> tuple[str | None, str | None]:
@@ -17,16 +21,21 @@ def split_mode(args: str) -> tuple[str | None, str | None]:
     text = args.strip()
     if len(text) > 1 and text[0] in "\"'" and text.endswith(text[0]):
         return None, text[1:-1].strip() or None
-    word, _, rest = text.partition(" ")
+    word, *rest = text.split(maxsplit=1)[:2] or ("",)
     if word.lower() in MODES:
-        return word.lower(), rest.strip() or None
+        return word.lower(), rest[0].strip() if rest else None
     return None, text or None
 
 
 async def compact(host: CommandHost, args: str) -> None:
-    """Asks for a pass."""
+    """Asks for a pass; ``shake`` means what ``/shake`` does."""
     mode, focus = split_mode(args)
-    host.send(Compact(mode=mode, focus=focus))
+    if mode != "shake":
+        host.send(Compact(mode=mode, focus=focus))
+    elif focus is None:
+        host.send(Shake())
+    else:
+        host.notify("warning", SHAKE_TAKES_NO_FOCUS)
 
 
 def complete(choices: Choices, text: str) -> tuple[str, ...]:
@@ -34,10 +43,17 @@ def complete(choices: Choices, text: str) -> tuple[str, ...]:
     return MODES
 
 
+def detail(choices: Choices) -> str:
+    """What the completion list says: how full the context is (TUI-4.65)."""
+    return " · ".join(("Compact now", *choices.choices("context")))
+
+
 COMMAND = Command(
     "compact",
     compact,
     help="summarise older history now",
-    usage="[focus]",
+    usage="[mode] [focus]",
+    interrupts=True,
     complete=complete,
+    detail=detail,
 )

@@ -42,13 +42,15 @@ class Result:
 @dataclass(frozen=True, slots=True)
 class Scene:
     """The state of the conversation. ``step`` counts the answers already given in this turn; ``results`` has
-    one tuple for each of them, in call order. ``is_first``: the demo has said nothing yet."""
+    one tuple for each of them, in call order. ``is_first``: the demo has said nothing yet. ``turn`` counts
+    the messages of the person in the context."""
 
     kind: Kind
     prompt: str = ""
     step: int = 0
     results: tuple[tuple[Result, ...], ...] = ()
     is_first: bool = False
+    turn: int = 0
 
     def result(self, step: int, index: int = 0) -> Result | None:
         """The result of a call of an earlier step of this turn; None when there is none."""
@@ -81,6 +83,7 @@ def read_scene(request: Request) -> Scene:
         step=len(answers),
         results=tuple(_results_of(messages, place) for place in answers),
         is_first=not spoken and not answers,
+        turn=sum(isinstance(message, UserMessage) for message in messages[: start + 1]),
     )
 
 

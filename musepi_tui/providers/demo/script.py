@@ -22,6 +22,9 @@ _LABEL_PARTING = "\n\n"
 _WORD = re.compile(r"[a-z]+")
 _TESTS_RAN = re.compile(r"Ran (\d+) tests?")
 _HIT = re.compile(r"(?P<file>[\w./-]+?\.py):(?P<line>\d+): ?\s*(?:def|class) (?P<name>\w+)")
+READ_LINES = 200
+"""No file of the project is longer."""
+
 _FAILING_TESTS = 2
 """How many tests of the project the bug makes fail."""
 
@@ -39,8 +42,10 @@ class Stage:
         return str(self.folder / name)
 
     def read(self, *names: str) -> tuple[Call, ...]:
-        """Calls that read files."""
-        return tuple(Call("read", {"path": self.path(name)}) for name in names)
+        """Calls that read files: in each turn another number of lines, all more than there are, so that no
+        read makes an earlier one superfluous. The context is to fill up, to show what happens then."""
+        limit = READ_LINES * max(1, self.scene.turn)
+        return tuple(Call("read", {"path": self.path(name), "limit": limit}) for name in names)
 
     def run_tests(self) -> Call:
         """The call that runs the tests."""

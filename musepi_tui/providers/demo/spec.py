@@ -7,8 +7,8 @@ from musepi_tui.providers.demo.script import reply_to
 from musepi_tui.providers.demo.stream import DemoStream, Pace
 from musepi_tui.providers.types import AssistantStream, Credentials, Model, ProviderSpec, Request
 
-CONTEXT_WINDOW = 9_000
-"""Tokens. The automatic threshold is then 7,650. With system prompt and tools (about 1,400; up to 2,500 works
+CONTEXT_WINDOW = 9_200
+"""Tokens. The automatic threshold is then 7,820. With system prompt and tools (about 1,400; up to 2,500 works
 too) and turns of 2,200 to 2,600 tokens the third turn passes it and the first two never do; what a compaction
 leaves is under four fifths of it (see tests/providers/test_demo.py)."""
 

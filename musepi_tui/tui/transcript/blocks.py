@@ -29,6 +29,7 @@ class ItemKind(StrEnum):
     NOTICE = "notice"
     ERROR = "error"
     INTERRUPTED = "interrupted"
+    FOLD = "fold"
 
 
 class ToolState(StrEnum):
@@ -158,8 +159,17 @@ class InterruptedBlock:
     """The person stopped the answer."""
 
 
+@dataclass(frozen=True, slots=True)
+class FoldBlock:
+    """Stands for history that is folded; ``messages`` None when it was not counted."""
+
+    messages: int | None
+
+
 TalkBlock: TypeAlias = UserBlock | AnswerBlock | ThinkingBlock | ToolBlock | BashBlock
-NoteBlock: TypeAlias = HeaderBlock | DividerBlock | CustomBlock | NoticeBlock | ErrorBlock | InterruptedBlock
+NoteBlock: TypeAlias = (
+    HeaderBlock | DividerBlock | CustomBlock | NoticeBlock | ErrorBlock | InterruptedBlock | FoldBlock
+)
 Block: TypeAlias = TalkBlock | NoteBlock
 
 

@@ -54,6 +54,8 @@ def state_notice(entry: StateEntry) -> NoticeBlock | None:
         case "model_change":
             model = fields.get("modelId") and f"{fields.get('provider')}/{fields.get('modelId')}"
             role = fields.get("role")
+            if role == "promoted":
+                return NoticeBlock("info", f"Switched to {model or 'another model'} for a larger window")
             text = f"Model: {model or fields.get('model') or 'unknown'}"
             return NoticeBlock("info", f"{text} ({role})" if role and role != "default" else text)
         case "thinking_level_change":

@@ -50,6 +50,9 @@ HIDDEN_TYPES = frozenset({"label", "custom", "session_info", "context_edit", "ti
 STATE_TYPES = HIDDEN_TYPES | {"model_change", "thinking_level_change"}
 """Entry types in which nobody says anything."""
 
+AUTO_CONTINUE = "auto-continue"
+"""Custom type of the message with which the work goes on by itself after a compaction (TUI-6.8)."""
+
 
 class Surroundings(Protocol):
     """What other entries and the running turn say about an entry."""
@@ -176,6 +179,8 @@ def _foreign_block(message: FileMention | DeveloperMessage | UnknownMessage) -> 
 def _custom_part(entry_id: str, custom_type: str, content: Content) -> _Part:
     if custom_type == "handoff":
         return entry_id, ItemKind.HANDOFF, handoff_divider(content)
+    if custom_type == AUTO_CONTINUE:
+        return entry_id, ItemKind.NOTICE, blocks.NoticeBlock("info", "continuing…", text_of(content))
     block = blocks.CustomBlock(custom_type, text_of(content), image_captions(content))
     return entry_id, ItemKind.CUSTOM, block
 

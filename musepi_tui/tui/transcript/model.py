@@ -30,17 +30,15 @@ from musepi_tui.runtime.events import (
 )
 from musepi_tui.session.entries import ContextEditEntry, Entry, EntryHead, MessageEntry, StateEntry
 from musepi_tui.session.messages import ToolResultMessage
-from musepi_tui.tui.transcript.blocks import HeaderBlock, Item, NoticeBlock, ThinkingBlock
+from musepi_tui.tui.transcript.blocks import HeaderBlock, Item, ItemKind, NoticeBlock, ThinkingBlock
 from musepi_tui.tui.transcript.builder import ItemBuilder
+from musepi_tui.tui.transcript.fold import Shown
 from musepi_tui.tui.transcript.live import LiveAnswer, LiveCalls
-from musepi_tui.tui.transcript.path import SlotPath, is_compaction_warning
+from musepi_tui.tui.transcript.path import SlotPath, is_compaction_warning, is_recent, live_index
 from musepi_tui.tui.transcript.slots import Changes, LocalSlot, head_of
 
 _KEPT_LIVE_NAMES = 64
 """Finished answers whose live id is remembered: a drawing made while it streamed is found by it."""
-
-_RECENT = 64
-"""An entry that is told twice (in the view and as an event) is among the newest."""
 
 HEADER_ID = "local:header"
 
@@ -63,27 +61,27 @@ class TranscriptModel:
         self._builder = ItemBuilder(self._path, self._calls)
         self._overrides: dict[str, bool] = {}
         self._live_names: OrderedDict[str, str] = OrderedDict()
-        self._changes = Changes(reset=True)
+        self._shown = Shown(self._path, self._builder)
         self._session_id: str | None = None
         self._notices = 0
         self._turn_after: str | None = None
 
     def __len__(self) -> int:
-        """How many slots there are."""
-        return len(self._path)
+        """How many slots are shown; folded ones count as one."""
+        return len(self._shown)
 
     @property
     def items(self) -> tuple[Item, ...]:
         """All items, oldest first. Reads every entry: for copies, tests and short sessions."""
-        return tuple(item for index in range(len(self._path)) for item in self.items_at(index))
+        return tuple(item for index in range(len(self)) for item in self.items_at(index))
 
     def slot_id(self, index: int) -> str:
         """The entry id, or local name, of a slot."""
-        return self._path[index].id
+        return self._shown.slot_id(index)
 
     def index_of(self, slot_id: str) -> int | None:
         """The slot of that id. Answers keep their place when their entry comes, not their id."""
-        return self._path.index_of(slot_id)
+        return self._shown.index_of(slot_id)
 
     def live_name(self, item_id: str) -> str | None:
         """The id an item of a finished answer had while it was received."""
@@ -93,16 +91,15 @@ class TranscriptModel:
 
     def items_at(self, index: int) -> tuple[Item, ...]:
         """The items of a slot; reads its entry when it is not at hand."""
-        return self._builder.items_at(index)
+        return self._shown.items_at(index)
 
     def estimates(self, width_cells: int, start: int = 0, stop: int | None = None) -> list[int]:
         """Rows the slots from ``start`` to ``stop`` will take, guessed without reading anything."""
-        return self._path.estimates(width_cells, start, stop)
+        return self._shown.estimates(width_cells, start, stop)
 
     def take_changes(self) -> Changes:
         """What happened since the last call."""
-        changes, self._changes = self._changes, Changes()
-        return changes
+        return self._shown.take_changes()
 
     def is_expanded(self, item: Item) -> bool:
         """Whether an item is drawn in full."""
@@ -110,8 +107,11 @@ class TranscriptModel:
         return self._overrides.get(item.id, self.shows_thinking if is_thinking else self.expanded)
 
     def toggle(self, item: Item) -> None:
-        """Opens or closes one item. The caller draws its slot again."""
-        self._overrides[item.id] = not self.is_expanded(item)
+        """Opens or closes one item. The caller draws its slot again. A fold is opened for good."""
+        if item.kind is ItemKind.FOLD:
+            self._shown.open_fold()
+        else:
+            self._overrides[item.id] = not self.is_expanded(item)
 
     def toggle_expanded(self) -> None:
         """Opens or closes everything but thinking. The caller draws everything again."""
@@ -129,28 +129,37 @@ class TranscriptModel:
         known = last.content if isinstance(last, LocalSlot) else None
         if isinstance(last, LocalSlot) and isinstance(known, NoticeBlock) and known.says(level, text):
             last.content = NoticeBlock(level, text, detail or known.detail, known.count + 1)
-            self._touch(len(self._path) - 1)
+            self._shown.touch(len(self._path) - 1)
             return
         self._notices += 1
         slot = LocalSlot(f"local:notice-{self._notices}", NoticeBlock(level, text, detail))
-        self._changes.insert(self._path.append_local(slot))
+        self._shown.inserted(self._path.append_local(slot))
 
     def set_header(self, lines: tuple[str, ...]) -> None:
         """The welcome at the top of the transcript; no lines take it away."""
         if not len(self._path) or self._path[0].id != HEADER_ID:
             self._path.insert_first(LocalSlot(HEADER_ID, HeaderBlock(lines), hidden=not lines))
-            self._changes.insert(0)
+            self._shown.inserted(0)
             return
         slot = self._path[0]
         assert isinstance(slot, LocalSlot)
         slot.content, slot.hidden = HeaderBlock(lines), not lines
-        self._touch(0)
+        self._shown.touch(0)
 
     def show_model_changes(self, *, shown: bool) -> None:
         """Whether changes of model and level are told (``display.showModelChanges``)."""
         self._builder.shows_model_changes = shown
         self._builder.forget()
-        self._changes = Changes(reset=True)
+        self._shown.reset()
+
+    @property
+    def collapses(self) -> bool:
+        """Whether what lies before the newest compaction is folded."""
+        return self._shown.collapses
+
+    def collapse_compacted(self, *, on: bool) -> None:
+        """Whether what lies before the newest compaction is folded (``display.collapseCompacted``)."""
+        self._shown.collapse(on=on)
 
     def reset(self, view: SessionView) -> None:
         """The session as ``view`` shows it. Header and, in the same session, notices and toggles stay."""
@@ -168,7 +177,7 @@ class TranscriptModel:
         else:
             heads = view.tree.path()
         self._path.replace_all(heads, [slot for slot in kept if not isinstance(slot.content, LiveAnswer)])
-        self._changes = Changes(reset=True)
+        self._shown.reset(is_whole=view.phase is not Phase.LOADING or view.tail_is_whole)
 
     def apply(self, event: Event) -> bool:
         """Takes an event in; true when something on the screen may differ."""
@@ -201,19 +210,22 @@ class TranscriptModel:
         """Draws a failed answer again: it is tried again, or not any more. Whether there is one."""
         index = self._path.failed_last()
         if index is not None:
-            self._touch(index)
+            self._shown.touch(index)
         return index is not None
 
     def _append(self, event: EntryAppended) -> None:
         entry = event.entry
-        if self._is_known(entry.id):
+        if is_recent(self._path, entry.id):
             return
         self._touch_failure()
-        live_index = self._live_index(event.live_id) if event.live_id else None
-        if live_index is None:
-            self._changes.insert(self._path.append_entry(entry))
+        if self._path.follow_branch(entry):
+            self._builder.forget()
+            self._shown.reset()
+        place = live_index(self._path, event.live_id) if event.live_id else None
+        if place is None:
+            self._shown.inserted(self._path.append_entry(entry))
         else:
-            self._settle(live_index, entry)
+            self._settle(place, entry)
         self._spread(entry)
 
     def _settle(self, index: int, entry: Entry) -> None:
@@ -229,7 +241,7 @@ class TranscriptModel:
             if item.id in self._overrides:
                 self._overrides[item.id.replace(slot.id, entry.id, 1)] = self._overrides.pop(item.id)
         self._path.settle(index, entry)
-        self._changes.dirty.add(index)
+        self._shown.redraw(index)
 
     def _spread(self, entry: Entry) -> None:
         """Draws the items again that a new entry says something about."""
@@ -247,7 +259,7 @@ class TranscriptModel:
                 for index in range(len(self._path) - 1, -1, -1):
                     slot = self._path[index]
                     if isinstance(slot, EntryHead) and slot.type == "compaction":
-                        self._touch(index)
+                        self._shown.touch(index)
                         return
             case _:
                 return
@@ -256,9 +268,9 @@ class TranscriptModel:
         if isinstance(event, AssistantStarted):
             self._touch_failure()
             slot = LocalSlot(event.live_id, LiveAnswer(event.live_id, self._now))
-            self._changes.insert(self._path.append_local(slot))
+            self._shown.inserted(self._path.append_local(slot))
             return
-        index = self._live_index(event.live_id)
+        index = live_index(self._path, event.live_id)
         if index is None:
             return
         slot = self._path[index]
@@ -267,7 +279,7 @@ class TranscriptModel:
             slot.hidden = True
         elif isinstance(slot.content, LiveAnswer):
             slot.content.take(event.event)
-        self._touch(index)
+        self._shown.touch(index)
 
     def _apply_call(
         self, event: ToolStarted | ToolProgress | ToolEnded | ApprovalAsked | ApprovalClosed
@@ -300,22 +312,18 @@ class TranscriptModel:
         has_failed = self._touch_failure()
         touched = self._path.unanswered(self._turn_after)
         for index in touched:
-            self._touch(index)
+            self._shown.touch(index)
         return has_failed or bool(touched)
-
-    def _touch(self, index: int) -> None:
-        self._builder.touch(self._path[index].id)
-        self._changes.dirty.add(index)
 
     def _touch_result(self, entry_id: str, call_id: str) -> None:
         """Draws a result and the call it answers again."""
         index = self._path.index_of(entry_id)
         if index is None:
             return
-        self._touch(index)
+        self._shown.touch(index)
         owner = self._path.owner_of(index, call_id)
         if owner is not None:
-            self._touch(owner)
+            self._shown.touch(owner)
 
     def _touch_call(self, call_id: str) -> None:
         """Draws the answer that holds a call again."""
@@ -324,22 +332,10 @@ class TranscriptModel:
             if isinstance(slot, LocalSlot):
                 answer = slot.content
                 if isinstance(answer, LiveAnswer) and any(call.id == call_id for call in answer.calls()):
-                    self._touch(index)
+                    self._shown.touch(index)
                     return
             elif slot.role == "assistant":
                 owner = self._path.owner_of(index + 1, call_id)
                 if owner is not None:
-                    self._touch(owner)
+                    self._shown.touch(owner)
                 return
-
-    def _live_index(self, live_id: str) -> int | None:
-        """The slot of an answer that is still being received."""
-        for index in range(len(self._path) - 1, max(-1, len(self._path) - 1 - _RECENT), -1):
-            slot = self._path[index]
-            if slot.id == live_id and isinstance(slot, LocalSlot) and isinstance(slot.content, LiveAnswer):
-                return index
-        return None
-
-    def _is_known(self, entry_id: str) -> bool:
-        first = max(0, len(self._path) - _RECENT)
-        return any(self._path[index].id == entry_id for index in range(first, len(self._path)))

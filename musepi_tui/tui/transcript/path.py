@@ -29,6 +29,9 @@ has let go."""
 _TURN_SLOTS = 500
 """Slots of a turn that are looked through when it ends."""
 
+RECENT = 64
+"""An entry that is told twice (in the view and as an event) is among so many of the newest slots."""
+
 COMPACTION_WARNING = "compaction.warning"
 """``customType`` of a warning found after its compaction was written (compaction 1.6)."""
 
@@ -99,6 +102,26 @@ class SlotPath:
         if isinstance(entry, ContextEditEntry):
             self._edits[entry.target_id] = entry
         return index
+
+    def follow_branch(self, entry: Entry) -> bool:
+        """Makes the path end where a new entry is attached; false when it does already.
+
+        A failed answer is taken off the branch before a retry, and put back when a pass was cancelled.
+        """
+        parent_id = entry.parent_id
+        if parent_id is None or parent_id == self.last_entry_id():
+            return False
+        back: list[EntryHead] = []
+        while (place := self.index_of(parent_id)) is None:
+            parent = self.entry(parent_id)
+            if isinstance(parent, SessionError) or parent.parent_id is None or len(back) == RECENT:
+                return False
+            back.append(head_of(parent))
+            parent_id = parent.parent_id
+        kept = (self._slots[index] for index in range(place + 1))
+        heads = [slot for slot in kept if isinstance(slot, EntryHead)]
+        self.replace_all([*heads, *reversed(back)], self.local_slots())
+        return True
 
     def settle(self, index: int, entry: Entry) -> None:
         """The answer received in slot ``index`` became an entry."""
@@ -254,6 +277,20 @@ class SlotPath:
     @staticmethod
     def _is_open_answer(slot: Slot) -> bool:
         return isinstance(slot, LocalSlot) and isinstance(slot.content, LiveAnswer) and not slot.hidden
+
+
+def live_index(path: SlotPath, live_id: str) -> int | None:
+    """The slot of an answer that is still being received."""
+    for index in range(len(path) - 1, max(-1, len(path) - 1 - RECENT), -1):
+        slot = path[index]
+        if slot.id == live_id and isinstance(slot, LocalSlot) and isinstance(slot.content, LiveAnswer):
+            return index
+    return None
+
+
+def is_recent(path: SlotPath, entry_id: str) -> bool:
+    """Whether an entry is among the newest slots."""
+    return any(path[index].id == entry_id for index in range(max(0, len(path) - RECENT), len(path)))
 
 
 def is_compaction_warning(entry: object) -> bool:

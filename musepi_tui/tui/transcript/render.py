@@ -5,8 +5,9 @@ from typing import assert_never
 
 from rich.style import Style
 
+from musepi_tui.base.cells import cut_cells
 from musepi_tui.base.safe_text import display_safe
-from musepi_tui.base.text import duration
+from musepi_tui.base.text import duration, plural
 from musepi_tui.tui.transcript.blocks import (
     AnswerBlock,
     BashBlock,
@@ -14,6 +15,7 @@ from musepi_tui.tui.transcript.blocks import (
     CustomBlock,
     DividerBlock,
     ErrorBlock,
+    FoldBlock,
     HeaderBlock,
     InterruptedBlock,
     Item,
@@ -95,6 +97,8 @@ def _other_lines(block: BashBlock | NoteBlock, brush: Brush) -> list[Line]:
             drawn = _error(block, brush)
         case InterruptedBlock():
             drawn = brush.indented([line_of(("Interrupted", brush.style("muted")))])
+        case FoldBlock():
+            drawn = brush.indented([_fold(block, brush)])
         case _:
             assert_never(block)
     return drawn
@@ -227,6 +231,12 @@ def _error(block: ErrorBlock, brush: Brush) -> list[Line]:
     if block.raw and brush.expanded:
         lines += _detail(block.raw, brush)
     return brush.indented(lines, (brush.symbol("err"), style))
+
+
+def _fold(block: FoldBlock, brush: Brush) -> Line:
+    count = plural(block.messages, "earlier message") if block.messages else "earlier messages"
+    text = f"{brush.symbol('ellipsis')} {count} {brush.symbol('dot')} enter to show"
+    return line_of((cut_cells(text, brush.text_width, brush.symbol("ellipsis")), brush.style("dim")))
 
 
 def _detail(text: str, brush: Brush) -> Sequence[Line]:

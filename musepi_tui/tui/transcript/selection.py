@@ -67,6 +67,13 @@ def word_at(row: Row, character: int) -> tuple[int, int]:
     return character, character
 
 
+def selection_at(placed: Placed, cell: int, *, whole_row: bool) -> Selection | None:
+    """The word in a cell of a row, or the row; None where there is no text."""
+    text, code = placed.row.text, row_code(placed)
+    start, end = (0, len(text)) if whole_row else word_at(placed.row, character_at(placed.row, cell))
+    return Selection(Offset(start, code), Offset(end, code)) if end > start else None
+
+
 def selected_text(viewport: Viewport, selection: Selection) -> str:
     """The text of a selection, wrapped rows joined. A missing end is the edge of the screen."""
     rows = viewport.rows

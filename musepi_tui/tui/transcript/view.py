@@ -5,6 +5,8 @@ the viewport, so that no layout is ever needed for text that arrives.
 """
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, cast
 
 from rich.segment import Segment
@@ -32,7 +34,7 @@ from musepi_tui.tui.transcript.selection import (
     row_code,
     selected_strip,
     selected_text,
-    word_at,
+    selection_at,
 )
 from musepi_tui.tui.transcript.viewport import Placed, Viewport
 
@@ -59,6 +61,7 @@ _OPENED_BY_CLICK = frozenset(
         ItemKind.HANDOFF,
         ItemKind.ERROR,
         ItemKind.NOTICE,
+        ItemKind.FOLD,
     }
 )
 
@@ -162,6 +165,16 @@ class TranscriptView(ScrollView, can_focus=False, inherit_bindings=False):
         self.model.toggle_thinking()
         self._update()
 
+    def toggle_collapsed(self) -> None:
+        """Folds what lies before the newest compaction, or shows it again."""
+        self._in_place(lambda: self.model.collapse_compacted(on=not self.model.collapses))
+
+    def open_fold(self) -> None:
+        """Shows what is folded, when the fold can be seen."""
+        folds = [placed.item for placed in self._viewport.rows if placed.item.kind is ItemKind.FOLD]
+        if folds:
+            self._in_place(partial(self.model.toggle, folds[0]))
+
     # drawing
 
     def on_mount(self) -> None:
@@ -209,11 +222,7 @@ class TranscriptView(ScrollView, can_focus=False, inherit_bindings=False):
             self._drawings.set_brush(self._palette, size.width, self._hint)
         rows = self._viewport.layout(size.width, size.height)
         self._marks = marks_of(self._viewport)
-        blank = Strip([Segment(" " * size.width, PLAIN)], size.width)
-        self._painted = [
-            _Painted(rows[y].row.strip if y < len(rows) else blank, self._marks.at(y))
-            for y in range(size.height)
-        ]
+        self._painted = _paint(rows, self._marks, size)
         if self._ticker is not None and self._drawings.runs:
             self._ticker.resume()
         if self._drawings.is_finishing and self._finisher is None and self.is_mounted:
@@ -340,33 +349,36 @@ class TranscriptView(ScrollView, can_focus=False, inherit_bindings=False):
         placed = self._viewport.rows[event.y] if 0 <= event.y < len(self._viewport.rows) else None
         if event.chain > 1:
             event.prevent_default()
-            if placed is not None:
-                self._select(placed, event.x, whole_row=event.chain > 2)
-            return
-        if self._marks.has_chip_at(event.x, event.y):
+            if placed is not None and (found := selection_at(placed, event.x, whole_row=event.chain > 2)):
+                self.screen.selections = {self: found}
+        elif self._marks.has_chip_at(event.x, event.y):
             self.to_end()
         elif placed is not None and not self._has_selection() and self._opens(placed):
-            self._viewport.hold()
-            self.model.toggle(placed.item)
-            self._viewport.settle()
-            self._update()
+            self._in_place(partial(self.model.toggle, placed.item))
+
+    def _in_place(self, change: Callable[[], None]) -> None:
+        """Changes how items are drawn; what is at the top of the screen stays there."""
+        self._viewport.hold()
+        change()
+        self._take_changes()
+        self._viewport.settle()
+        self._update()
 
     def _opens(self, placed: Placed) -> bool:
         if placed.item_row == 0 and placed.item.kind in _OPENED_BY_CLICK:
             return True
         return placed.row.text.endswith(f" {self._hint}")
 
-    def _select(self, placed: Placed, x: int, *, whole_row: bool) -> None:
-        start, end = 0, len(placed.row.text)
-        if not whole_row:
-            start, end = word_at(placed.row, character_at(placed.row, x))
-        code = row_code(placed)
-        if end > start:
-            self.screen.selections = {self: Selection(Offset(start, code), Offset(end, code))}
-
     def _has_selection(self) -> bool:
         selection = self.text_selection
         return selection is not None and selection.start != selection.end
+
+
+def _paint(rows: list[Placed], marks: Marks, size: Size) -> list[_Painted]:
+    """What every row of the screen shows."""
+    blank = Strip([Segment(" " * size.width, PLAIN)], size.width)
+    strips = [placed.row.strip for placed in rows] + [blank] * (size.height - len(rows))
+    return [_Painted(strips[y], marks.at(y)) for y in range(size.height)]
 
 
 def _regions(rows: list[int], width: int) -> list[Region]:

@@ -137,6 +137,7 @@ class Viewport:
     def hold(self) -> None:
         """Stops following the end; what is on the screen stays there."""
         self._leave_end()
+        self._remember()
 
     def settle(self) -> None:
         """Draws from the row at the top on; follows the end again when that is on the screen."""
@@ -216,7 +217,8 @@ class Viewport:
         if place is None:
             self.to_end()
         else:
-            self._anchor = (place, self._anchor[1])
+            is_same = model.slot_id(place) == self._anchor_id  # else it was folded: the fold is shown whole
+            self._anchor = (place, self._anchor[1] if is_same else 0)
             self._new_from = len(self.heights)
 
     def _remember(self) -> None:

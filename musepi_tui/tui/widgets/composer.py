@@ -24,7 +24,7 @@ class Composer(EditingArea):
 
     ``submit`` gets what is sent, and whether it may wait until the agent has finished. It calls ``accept``
     when it takes the text; a refused one stays. It is called at once, so that keys keep their order.
-    ``submit_nothing`` is called when there is no text at all.
+    ``submit_nothing`` is called for an empty editor; ``edited`` gets the text whenever it is another one.
     """
 
     DEFAULT_CSS = """
@@ -48,6 +48,7 @@ class Composer(EditingArea):
         self.recall = Recall()
         self.submit: Callable[[str, bool], None] = lambda text, follow_up: None
         self.submit_nothing: Callable[[], None] = lambda: None
+        self.edited: Callable[[str], None] = lambda text: None
         self.working: Callable[[], bool] = lambda: False
         self.complete_line: Completer = lambda text: ()
         self.key_actions: Mapping[str, str] = {}
@@ -127,6 +128,7 @@ class Composer(EditingArea):
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Offers completions for what stands there now."""
         event.stop()
+        self.edited(self.text)
         if self.text != self._recalled:
             self.recall.leave()
         if self.text.startswith("/") or self._completions.is_open:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from textual.timer import Timer
 
+from musepi_tui.base.cells import cell_width
 from musepi_tui.base.clock import Clock
 from musepi_tui.tui.status import Activity, Status, describe
 from musepi_tui.tui.themes import Palette
@@ -71,6 +72,6 @@ class StatusLine(DrawnWidget):
             return
         frames = self.palette.spinner
         sign = frames[self._frame % len(frames)] if self._animated else self.palette.symbol("dot")
-        text = describe(activity, self._clock.monotonic())
+        text = describe(activity, self._clock.monotonic(), width_cells - cell_width(f"{sign} "))
         accent, muted = self.palette.style("accent"), self.palette.style("muted")
         yield cut_row([(f"{sign} ", accent), (text, muted)], width_cells, self.palette.symbol("ellipsis"))

@@ -1,0 +1,179 @@
+"""Whatever model and server do: what one prompt costs is bounded, and people are told why it stopped."""
+
+import pytest
+
+from musepi_tui.runtime.events import AgentSettled
+from musepi_tui.runtime.intents import SubmitPrompt
+from tests.support.harness import running
+from tests.support.passes import FakeModel, notices, passes, solid, texts
+from tests.support.server import Reply
+
+WINDOW = {"contextWindow": 20_000}
+KEEP = "compaction.keepRecentTokens=2000"
+NO_RETRY = ("retry.maxRetries=0", "retry.requestRetries=0")
+
+
+@pytest.fixture
+def model(server, api):
+    return FakeModel(server, api)
+
+
+def echo(model):
+    """A summarizer that gives back all it was shown."""
+
+    def answer(request) -> Reply:
+        shown = texts(request)
+        return model.says(shown[: len(shown) - len(shown) % 4])(request)
+
+    return answer
+
+
+async def test_summaries_as_long_as_their_input_are_refused_with_the_numbers(over_http, model):
+    async with running(over_http(KEEP, row=WINDOW)) as harness:
+        model.summary = echo(model)
+        model.turns.append(model.says(11_000))
+        model.ending = model.says(6_000)
+        await harness.prompt("one")
+        for number in (1, 2):
+            await harness.prompt(f"prompt {number}")
+            assert (len(model.asked), len(passes(harness))) == (1 + number, number)
+            assert len(model.summarised) <= 2 * number
+        reasons = [(began["reason"], end["result"]) for began, end in passes(harness)]
+        assert reasons == [("threshold", None)] * 2
+        assert "tokens for a context window of 20,000" in passes(harness)[0][1]["errorMessage"]
+
+
+async def test_summaries_of_a_quarter_of_the_window_stop_after_three_continuations(over_http, model):
+    async with running(over_http(KEEP, row=WINDOW)) as harness:
+        model.summary = model.says(solid(4_900))
+        model.ending = model.says(9_000)
+        await harness.prompt("one")
+        await harness.prompt("two")
+        assert len(model.asked) == 1 + 4
+        assert len(passes(harness)) == 4
+        assert "continued by itself 3 times" in notices(harness)[-1]
+
+
+async def test_server_that_always_overflows_is_asked_twice_a_prompt(over_http, model):
+    async with running(over_http(KEEP, row=WINDOW)) as harness:
+        model.turns.append(model.says(6_000))
+        await harness.prompt("one")
+        model.ending = model.overflows()
+        for number in (1, 2):
+            await harness.prompt(f"prompt {number}")
+            assert len(model.asked) == 1 + 2 * number
+            assert len(passes(harness)) == 2 * number
+            assert len(harness.notices("error")) == number
+            assert harness.runtime.outcome.stop == "error"
+        assert [end["result"] is not None for _, end in passes(harness)] == [True, False] * 2
+
+
+async def test_server_that_overflows_summaries_too_is_left_alone(over_http, model):
+    async with running(over_http(KEEP, *NO_RETRY, row=WINDOW)) as harness:
+        model.turns.append(model.says(6_000))
+        await harness.prompt("one")
+        model.ending = model.summary = model.overflows()
+        await harness.prompt("two")
+        assert len(model.asked) == 2
+        assert len(model.summarised) == 1
+        ((_, end),) = passes(harness)
+        assert end["errorMessage"].startswith("Context overflow recovery failed: ")
+        assert harness.runtime.outcome.stop == "error"
+
+
+async def test_summarizer_that_always_answers_nothing_changes_nothing(over_http, model):
+    async with running(over_http(KEEP, *NO_RETRY, row=WINDOW)) as harness:
+        model.summary = model.says("")
+        model.turns.append(model.says(9_000))
+        await harness.prompt("one")
+        model.turns += [model.says(8_000), model.says("more", tools=[("ls", {}, "a")], used=(18_000, 9))]
+        await harness.prompt("two")
+        ((_, end),) = passes(harness)
+        assert end["errorMessage"].startswith("Auto-compaction failed: ")
+        assert len(model.summarised) == 2
+        await harness.prompt("three")
+        assert len(passes(harness)) == 2
+        assert len(model.summarised) == 4
+
+
+async def test_system_prompt_larger_than_the_window_is_told_once(over_http, model, project):
+    (project / "AGENTS.md").write_text(solid(9_000) + "\n" + solid(9_500))
+    async with running(over_http(KEEP, row=WINDOW)) as harness:
+        for number in range(3):
+            await harness.prompt(f"prompt {number} {solid(300)}")
+        assert passes(harness) == []
+        (warning,) = notices(harness, "warning")
+        assert "The system prompt and tools take 17,7" in warning
+    assert len(model.asked) == 3
+    assert model.summarised == []
+
+
+async def test_window_that_system_prompt_and_tools_fill_is_told_once(over_http, model):
+    async with running(over_http(KEEP, row={"contextWindow": 1_200, "maxTokens": 100})) as harness:
+        for number in range(3):
+            await harness.prompt(f"prompt {number} {solid(300)}")
+        assert passes(harness) == []
+        (warning,) = notices(harness, "warning")
+        assert "The system prompt and tools take 1," in warning
+        assert "1,200-token window" in warning
+    assert (len(model.asked), model.summarised) == (3, [])
+
+
+async def test_model_that_always_reaches_its_output_limit_is_asked_four_times(over_http, model):
+    async with running(over_http(KEEP, row=WINDOW)) as harness:
+        model.turns.append(model.says(3_000))
+        await harness.prompt("one")
+        model.ending = model.cut_off()
+        await harness.prompt("two")
+        assert len(model.asked) == 1 + 4
+        assert passes(harness) == []
+        (error,) = notices(harness, "error")
+        assert "local/m1 reached its output limit without an answer again after 3 attempts" in error
+        await harness.prompt("three")
+        assert len(model.asked) == 1 + 4 + 4
+
+
+async def test_model_that_always_fills_the_window_stops_at_a_dead_end(over_http, model):
+    async with running(over_http(KEEP, row=WINDOW)) as harness:
+        model.turns.append(model.says(3_000))
+        await harness.prompt("one")
+        model.ending = model.cut_off("half", used=(17_500, 500))
+        await harness.prompt("two")
+        assert (len(model.asked), len(model.summarised)) == (1 + 2, 1)
+        assert [end["result"] is not None for _, end in passes(harness)] == [True, False]
+        (warning,) = notices(harness, "warning")
+        assert "The context takes 18,000 tokens of a 20,000-token window" in warning
+
+
+async def test_model_that_alternates_between_overflow_and_cut_off_comes_to_an_end(over_http, model):
+    async with running(over_http(KEEP, row=WINDOW)) as harness:
+        model.turns.append(model.says(5_000))
+        await harness.prompt("one")
+        model.turns += [model.overflows(), model.cut_off(used=(17_500, 500))] * 10
+        model.ending = model.overflows()
+        await harness.prompt("two")
+        assert len(model.asked) == 1 + 2
+        assert [began["reason"] for began, _ in passes(harness)] == ["overflow", "incomplete"]
+        assert len(notices(harness, "warning")) == 1
+
+
+async def test_window_smaller_than_every_answer_comes_to_an_end(over_http, model):
+    async with running(over_http(KEEP, row={"contextWindow": 4_096, "maxTokens": 1_000})) as harness:
+        model.ending = model.says(5_000)
+        for number in range(3):
+            before = len(model.asked), len(model.summarised)
+            await harness.prompt(f"prompt {number}")
+            assert len(model.asked) - before[0] <= 4
+            assert len(model.summarised) - before[1] <= 8
+        assert harness.runtime.outcome.stop == "ok"
+
+
+async def test_every_pass_has_an_end_and_the_run_settles_once(over_http, model):
+    async with running(over_http(KEEP, row=WINDOW)) as harness:
+        model.summary = echo(model)
+        model.ending = model.says(9_000)
+        harness.runtime.send(SubmitPrompt("one"))
+        harness.runtime.send(SubmitPrompt("two", delivery="follow_up"))
+        await harness.wait_for(AgentSettled)
+        passes(harness)
+        assert len(harness.of(AgentSettled)) == 1

@@ -1,0 +1,222 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from musepi_tui.base.errors import ErrorKind
+from musepi_tui.maintenance.chain import Chain
+from musepi_tui.maintenance.facts import IdleGates, Outcome, TurnFacts
+from musepi_tui.maintenance.policy import next_step
+from musepi_tui.maintenance.run import Run
+from musepi_tui.maintenance.steps import (
+    DeclareDeadEnd,
+    DropTurn,
+    HideTurn,
+    Pass,
+    Promote,
+    Rescue,
+    RestoreTurn,
+)
+from musepi_tui.maintenance.triggers import (
+    IdleElapsed,
+    ManualRequested,
+    PromptPending,
+    Reason,
+    Stop,
+    Strategy,
+    Then,
+    ToolBoundary,
+    TurnFinished,
+)
+from musepi_tui.session.messages import StopReason
+from tests.support.builders import a
+from tests.support.policy import CANCELLED, FAILED, MOST_STEPS, NOTHING, REFUSED, THRESHOLD, facts
+
+TOKENS = st.integers(0, 300_000)
+TURNS = st.builds(
+    TurnFacts,
+    stop_reason=st.sampled_from(StopReason),
+    model=st.just("test/model"),
+    same_model=st.booleans(),
+    before_promotion=st.booleans(),
+    stale=st.booleans(),
+    error_kind=st.sampled_from([None, ErrorKind.OVERFLOW, ErrorKind.PAYLOAD, ErrorKind.SERVER]),
+    names_media=st.booleans(),
+    delivered=st.booleans(),
+    output_tokens=st.integers(0, 10),
+    used_tokens=TOKENS,
+    prompt_tokens=TOKENS,
+)
+OUTCOMES = st.one_of(
+    st.sampled_from([FAILED, NOTHING, CANCELLED, REFUSED]),
+    st.builds(Outcome, st.just(True), st.booleans(), st.integers(0, 100_000)),
+)
+CHAINS = st.builds(Chain, st.integers(0, 4), st.booleans(), st.integers(0, 4))
+IDLES = st.builds(IdleGates, st.booleans(), st.integers(-1, 300_000), st.booleans(), st.booleans())
+
+
+@st.composite
+def moments(draw):
+    """Facts with all a session could answer at one moment."""
+    window = draw(st.sampled_from([None, 200_000]))
+    return facts(
+        draw(TOKENS),
+        stored_tokens=draw(TOKENS),
+        other_tokens=draw(st.sampled_from([0, 12_000, 170_000])),
+        window=window,
+        threshold=None if window is None else THRESHOLD,
+        enabled=draw(st.booleans()),
+        strategy=draw(st.sampled_from(Strategy)),
+        strategies_usable=draw(st.sampled_from([frozenset(), frozenset(Strategy)])),
+        mid_turn=draw(st.booleans()),
+        auto_continue=draw(st.booleans()),
+        turn=draw(st.none() | TURNS),
+        idle=draw(IDLES),
+        chain=draw(CHAINS),
+        promotion_target=draw(st.sampled_from([None, "x/big"])),
+        dead_end=draw(st.booleans()),
+        queued_input=draw(st.booleans()),
+    )
+
+
+@st.composite
+def courses(draw):
+    """A signal, the steps it led to, and the facts at its start. The facts may change at every step."""
+    first = draw(moments())
+    stop = first.turn.stop_reason if first.turn else StopReason.STOP
+    answer = a("x", stop=stop)
+    signal = draw(
+        st.sampled_from(
+            [
+                ManualRequested(),
+                TurnFinished(answer),
+                PromptPending(10),
+                ToolBoundary(answer),
+                IdleElapsed(),
+            ]
+        )
+    )
+    run, now, steps = Run.start(signal), first, []
+    while not steps or not isinstance(steps[-1], Stop):
+        run, step = next_step(run, now)
+        steps.append(step)
+        assert len(steps) <= MOST_STEPS
+        run = run.after(draw(OUTCOMES))
+        now = draw(st.just(now) | moments())
+    return signal, first, steps
+
+
+def of(steps, kind):
+    return [index for index, step in enumerate(steps) if isinstance(step, kind)]
+
+
+@settings(max_examples=400, deadline=None)
+@given(courses())
+def test_every_run_ends_with_its_only_stop(course):
+    _, _, steps = course
+    assert of(steps, Stop) == [len(steps) - 1]
+    assert len(of(steps, Promote)) <= 1
+
+
+@settings(max_examples=400, deadline=None)
+@given(courses())
+def test_at_most_two_passes_and_the_second_is_a_summary_after_a_shake(course):
+    passes = [step for step in course[2] if isinstance(step, Pass)]
+    assert len(passes) <= 2
+    if len(passes) == 2:
+        assert [one.strategy for one in passes] == [Strategy.SHAKE, Strategy.SUMMARY]
+        assert passes[1].follows_shake
+
+
+@settings(max_examples=400, deadline=None)
+@given(courses())
+def test_only_a_finished_turn_ends_in_a_continuation(course):
+    signal, _, steps = course
+    if not isinstance(signal, TurnFinished):
+        assert steps[-1].then is Then.NOTHING
+
+
+@settings(max_examples=400, deadline=None)
+@given(courses())
+def test_a_turn_is_asked_for_again_only_after_it_was_dropped_and_not_restored(course):
+    _, _, steps = course
+    if steps[-1].then is Then.RETRY:
+        assert of(steps, DropTurn)
+        assert not of(steps, RestoreTurn)
+
+
+@settings(max_examples=400, deadline=None)
+@given(courses())
+def test_a_turn_is_restored_only_after_it_was_hidden_or_dropped(course):
+    _, _, steps = course
+    restored = of(steps, RestoreTurn)
+    assert len(restored) <= 1
+    if restored:
+        assert any(index < restored[0] for index in of(steps, HideTurn | DropTurn))
+
+
+@settings(max_examples=400, deadline=None)
+@given(courses())
+def test_a_blocked_run_never_continues(course):
+    _, _, steps = course
+    if steps[-1].blocked:
+        assert steps[-1].then is Then.NOTHING
+    if of(steps, DeclareDeadEnd):
+        assert steps[-1].blocked
+
+
+@settings(max_examples=400, deadline=None)
+@given(courses())
+def test_a_rescue_comes_only_after_a_summary(course):
+    _, _, steps = course
+    rescues = of(steps, Rescue)
+    if rescues:
+        before = [step for step in steps[: rescues[0]] if isinstance(step, Pass)]
+        assert before[-1].strategy is Strategy.SUMMARY
+        assert [steps[index].tier for index in rescues] == list(range(1, len(rescues) + 1))
+
+
+@settings(max_examples=200, deadline=None)
+@given(moments(), st.sampled_from(["turn", "prompt", "boundary", "idle"]))
+def test_off_never_passes_by_itself(first, kind):
+    first = replace_strategy(first)
+    answer = a("x", stop=first.turn.stop_reason if first.turn else StopReason.STOP)
+    signal = {
+        "turn": TurnFinished(answer),
+        "prompt": PromptPending(1),
+        "boundary": ToolBoundary(answer),
+        "idle": IdleElapsed(),
+    }[kind]
+    run, steps = Run.start(signal), []
+    while not steps or not isinstance(steps[-1], Stop):
+        run, step = next_step(run, first)
+        steps.append(step)
+        run = run.after(Outcome(ok=not isinstance(step, Promote)))
+    assert not of(steps, Pass | Rescue)
+
+
+def replace_strategy(first):
+    return facts(first.context_tokens, strategy=Strategy.OFF, turn=first.turn, idle=first.idle)
+
+
+@settings(max_examples=400, deadline=None)
+@given(courses())
+def test_errors_of_another_model_or_older_than_the_compaction_start_no_recovery(course):
+    signal, first, steps = course
+    foreign = first.turn is not None and (not first.turn.same_model or first.turn.stale)
+    if foreign and isinstance(signal, TurnFinished | PromptPending):
+        reasons = {step.reason for step in steps if isinstance(step, Pass)}
+        assert not reasons & {Reason.OVERFLOW, Reason.INCOMPLETE}
+        assert not of(steps, HideTurn)
+
+
+@settings(max_examples=400, deadline=None)
+@given(moments())
+def test_a_payload_rejection_with_headroom_never_compacts(first):
+    turn = TurnFacts(StopReason.ERROR, error_kind=ErrorKind.PAYLOAD, delivered=False)
+    first = facts(100_000, chain=first.chain, promotion_target=first.promotion_target, turn=turn)
+    run, steps = Run.start(TurnFinished(a("", stop=StopReason.ERROR))), []
+    while not steps or not isinstance(steps[-1], Stop):
+        run, step = next_step(run, first)
+        steps.append(step)
+        run = run.after(Outcome(ok=True, changed=True))
+    assert not of(steps, Pass | Promote)
+    assert steps[-1].blocked
