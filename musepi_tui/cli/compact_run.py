@@ -5,19 +5,17 @@ from dataclasses import replace
 
 from musepi_tui.cli.compact import CompactOrder
 from musepi_tui.cli.compaction_json import done_json, failed_json
-from musepi_tui.cli.headless import extension_line, follow_intents, run_until_signal, tell_rescue
+from musepi_tui.cli.headless import follow_intents, run_until_signal, tell_rescue
 from musepi_tui.cli.launch import Place, make_runtime_options
 from musepi_tui.cli.options import Options
 from musepi_tui.cli.sessions.reading import load_telling, path_to
-from musepi_tui.cli.tables import print_error, print_json, print_line
-from musepi_tui.maintenance.notices import CANCELLED, NOTHING_TO_SHAKE, success_text
+from musepi_tui.cli.tables import print_json, print_line
+from musepi_tui.cli.told import Told, compaction_line
+from musepi_tui.maintenance.notices import CANCELLED, NOTHING_TO_SHAKE
 from musepi_tui.runtime.events import (
     Event,
-    ExtensionFailed,
     IntentSettled,
     MaintenanceEnded,
-    Notice,
-    RuntimeFault,
 )
 from musepi_tui.runtime.intents import Compact, Intent, MoveLeaf, Shake
 from musepi_tui.runtime.options import RuntimeOptions
@@ -53,17 +51,13 @@ class _Report:
         self._order = order
         self._end: MaintenanceEnded | None = None
         self._error: str | None = None
-        self._told: set[str] = set()
+        self._told = Told()
 
     def take(self, event: Event) -> None:
         """One event."""
+        if self._told.take(event):
+            return
         match event:
-            case Notice(level="warning" | "error"):
-                self._tell(event.text)
-            case RuntimeFault():
-                self._tell(event.text)
-            case ExtensionFailed():
-                self._tell(extension_line(event))
             case MaintenanceEnded():
                 self._end = event
             case IntentSettled(ok=False):
@@ -81,8 +75,7 @@ class _Report:
         if self._order.as_json:
             print_json(done_json(end, result, runtime.read_entry))
         else:
-            cost = result.usage.cost.total if result.usage and result.usage.cost else None
-            print_line(success_text(result.tokens_before, result.tokens_after, result.duration_ms, cost))
+            print_line(compaction_line(result))
         return True
 
     def _missing(self) -> str:
@@ -92,9 +85,4 @@ class _Report:
         if self._order.as_json:
             aborted = self._end is not None and self._end.aborted
             print_json(failed_json(error, self._order.strategy, aborted=aborted))
-        self._tell(error)
-
-    def _tell(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            print_error(text)
+        self._told.tell(error)

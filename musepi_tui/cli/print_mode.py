@@ -4,20 +4,16 @@ import sys
 
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import cut, duration
-from musepi_tui.cli.headless import extension_line, follow, run_until_signal, with_runtime
-from musepi_tui.cli.tables import print_error
-from musepi_tui.maintenance.notices import success_text
+from musepi_tui.cli.headless import follow, run_until_signal, with_runtime
+from musepi_tui.cli.told import Told, compaction_line
 from musepi_tui.runtime.events import (
     ApprovalAsked,
     ApprovalClosed,
     Event,
-    ExtensionFailed,
     IntentSettled,
     MaintenanceEnded,
     MaintenanceResult,
-    Notice,
     RetryScheduled,
-    RuntimeFault,
 )
 from musepi_tui.runtime.options import RuntimeOptions
 from musepi_tui.runtime.outcome import Outcome
@@ -53,20 +49,16 @@ class _Report:
         self._asked: dict[str, ApprovalAsked] = {}
         self._compacted: MaintenanceResult | None = None
         self._refused: str | None = None
-        self._told: set[str] = set()
+        self._told = Told()
 
     def take(self, event: Event) -> None:
         """One event."""
+        if self._told.take(event):
+            return
         match event:
-            case Notice(level="warning" | "error"):
-                self._tell(event.text)
-            case RuntimeFault():
-                self._tell(event.text)
-            case ExtensionFailed():
-                self._tell(extension_line(event))
             case RetryScheduled():
                 attempt, wait = f"{event.attempt}/{event.max_attempts}", duration(event.delay_s)
-                self._tell(f"retrying ({attempt}) in {wait}: {event.error}")
+                self._told.tell(f"retrying ({attempt}) in {wait}: {event.error}")
             case ApprovalAsked():
                 self._asked[event.request_id] = event
             case ApprovalClosed(decision="deny"):
@@ -81,17 +73,17 @@ class _Report:
     def finish(self, outcome: Outcome) -> int:
         """Prints the result; the exit code."""
         if self._refused is not None:
-            self._tell(self._refused)
+            self._told.tell(self._refused)
             return 1
         if outcome.stop == "none" and self._compacted is not None:
-            _print(_compaction_line(self._compacted))
+            _print(compaction_line(self._compacted))
             return 0
         if outcome.message is not None:
             text = text_of(outcome.message.content)
             if text:
                 _print(text)
         if outcome.error is not None:
-            self._tell(outcome.error)
+            self._told.tell(outcome.error)
         code = EXIT_CODES[outcome.stop]
         return 4 if code == 0 and outcome.withheld else code
 
@@ -99,20 +91,9 @@ class _Report:
         asked = self._asked.pop(closed.request_id, None)
         if asked is not None:
             what = cut(f"{asked.tool}: {asked.view.title}", 200)
-            self._tell(f"not run: {what}: {closed.reason}")
-
-    def _tell(self, text: str) -> None:
-        """Writes a line to stderr, each once."""
-        if text not in self._told:
-            self._told.add(text)
-            print_error(text)
+            self._told.tell(f"not run: {what}: {closed.reason}")
 
 
 def _print(text: str) -> None:
     sys.stdout.write(display_safe(text) + "\n")
     sys.stdout.flush()
-
-
-def _compaction_line(result: MaintenanceResult) -> str:
-    cost = result.usage.cost.total if result.usage and result.usage.cost else None
-    return success_text(result.tokens_before, result.tokens_after, result.duration_ms, cost)
