@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says more about the machine than about the program.
+settings.register_profile("musepi", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("musepi")
 
 _LOOPBACK = ("127.", "::1", "localhost")
 

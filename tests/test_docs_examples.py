@@ -169,6 +169,33 @@ def test_first_example_of_an_extension_is_one(shell, tmp_path, long_session):
     assert (run.returncode, run.stderr) == (0, "")
 
 
+def test_notes_of_an_extension_stay_where_a_branch_is_left(shell, tmp_path, long_session):
+    entries = [json.loads(line) for line in long_session.read_text().splitlines()[1:]]
+    move = {"type": "navigate_tree", "targetId": entries[1]["id"], "summarize": True}
+    run = subprocess.run(
+        [
+            "musepi",
+            "--mode",
+            "rpc",
+            "--session",
+            str(long_session),
+            *_extension(tmp_path, "user_wants_summary"),
+            *DEMO,
+        ],
+        input=json.dumps(move) + "\n",
+        cwd=tmp_path,
+        env=shell,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert run.stderr == ""
+    summary = json.loads(long_session.read_text().splitlines()[-1])
+    assert (summary["type"], summary["fromExtension"]) == ("branch_summary", True)
+    assert summary["summary"] == "## Asked on that branch\n- add a test\n- go on"
+
+
 def test_events_of_the_page_are_those_there_are():
     text = (ROOT / "docs" / "extensions.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(session_\w+)` \|", text, re.M) == [hook.value for hook in Hook]
@@ -184,9 +211,9 @@ def test_worked_numbers_of_compaction_are_what_is_computed():
     for (window, *figures), other in zip(rows, overhead, strict=True):
         threshold = resolve_threshold(parse_threshold("auto"), window, None)
         kept = adapt_keep_recent(10_000, KeepFacts(window, threshold, other))
-        limit, _ = answer_limits(summary_reserve(window, None))
+        limits = answer_limits(summary_reserve(window, None))
         reserve = budget_reserve(window, None)
-        assert figures == [reserve, threshold.tokens, threshold.recovery_tokens, kept, limit]
+        assert figures == [reserve, threshold.tokens, threshold.recovery_tokens, kept, *limits]
 
 
 def test_models_file_of_the_example_is_taken_whole(musepi_home):

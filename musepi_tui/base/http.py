@@ -16,10 +16,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from musepi_tui import __version__
+from musepi_tui.base.address import address_of, is_web_address
 from musepi_tui.base.errors import ErrorKind, ProviderError
 
 if TYPE_CHECKING:
@@ -216,36 +216,11 @@ async def _translated_chunks(response: "httpx.Response", url: str) -> AsyncGener
         raise translate_error(error, url) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a URL points. ``host`` is "" when the URL names none; ``port`` None: the scheme's own."""
-
-    scheme: str
-    host: str
-    port: int | None
-
-
-NOWHERE = Address("", "", None)
-
-
-def address_of(url: str) -> Address:
-    """Scheme, host and port of a URL somebody wrote; ``NOWHERE`` for one that cannot be read.
-
-    ``urlsplit`` raises for an unclosed bracket and a port over 65535; a typo must not end the program.
-    """
-    try:
-        parts = urlsplit(url)
-        return Address(parts.scheme, parts.hostname or "", parts.port)
-    except ValueError:
-        return NOWHERE
-
-
 def check_reachable(url: str, policy: HttpPolicy) -> None:
     """Raises ProviderError when ``url`` is no http(s) address, or not on this machine while offline."""
-    address = address_of(url)
-    host = address.host
-    if address.scheme not in ("http", "https") or not host:
+    if not is_web_address(url):
         raise _address_failure(f"{url[:300]!r} is no usable address: set baseUrl to http(s)://host…")
+    host = address_of(url).host
     if policy.is_offline and not is_loopback_host(host):
         raise _failure(
             f"Offline: no connection to {host} (MUSEPI_OFFLINE allows servers on this machine only)",

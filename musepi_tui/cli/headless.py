@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from musepi_tui.base.errors import UsageError
 from musepi_tui.cli.tables import print_error
 from musepi_tui.runtime.events import (
     AgentSettled,
@@ -71,9 +72,12 @@ async def with_runtime(
     return result, unsaved
 
 
-def follow(runtime: SessionRuntime, prompts: tuple[str, ...]) -> AsyncIterator[Event]:
-    """Every event of the run, until the last prompt is done; ``/compact`` compacts."""
-    return follow_intents(runtime, [_intent(prompt) for prompt in prompts])
+def intents_of(prompts: Sequence[str]) -> list[Intent]:
+    """What the prompts ask for: ``/compact`` compacts, ``//text`` is the way to send ``/text``.
+
+    Raises ``UsageError`` for any other command: as a prompt it would be paid for and do nothing.
+    """
+    return [_intent(prompt) for prompt in prompts]
 
 
 async def follow_intents(runtime: SessionRuntime, intents: Sequence[Intent]) -> AsyncIterator[Event]:
@@ -124,12 +128,32 @@ def _failed(event: Event) -> bool:
 
 
 def _intent(prompt: str) -> Intent:
-    word, _, rest = prompt.strip().partition(" ")
-    if word != "/compact":
+    if not prompt.lstrip().startswith("/"):
         return SubmitPrompt(prompt)
-    from musepi_tui.commands.builtin.compact import split_mode  # deferred: only where it is asked for
+    # Deferred: only where it may be a command. It loads every one of them.
+    from musepi_tui.commands.registry import CommandRegistry, parse_call, prompt_text
+    from musepi_tui.maintenance.modes import MODES
 
-    mode, focus = split_mode(rest)
+    call = parse_call(prompt.strip())
+    if call is None or CommandRegistry.discover().find(call.name) is None:
+        return SubmitPrompt(prompt_text(prompt))
+    if call.name == "compact":
+        return _compact_intent(call.args)
+    raise UsageError(
+        f"musepi: /{call.name} needs the screen. Without one, /compact [{'|'.join(MODES)}] [focus] works, "
+        f"and //{call.name} sends the text as it is."
+    )
+
+
+def _compact_intent(args: str) -> Intent:
+    # Deferred: only where it is asked for. The screen, which shares this module, starts without it.
+    from musepi_tui.commands.builtin.compact import split_mode
+    from musepi_tui.maintenance.modes import refuse_mode
+
+    mode, focus = split_mode(args)
+    refusal = refuse_mode(mode, focus)
+    if refusal is not None:
+        raise UsageError(f"musepi: {refusal}")
     return Compact(mode, focus)
 
 

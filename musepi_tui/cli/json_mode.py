@@ -1,14 +1,16 @@
 """The events of one run on stdout, one JSON object a line (contract 4)."""
 
 import sys
+from collections.abc import Sequence
 
 from musepi_tui.base.safe_text import display_safe
-from musepi_tui.cli.headless import follow, run_until_signal, with_runtime
+from musepi_tui.cli.headless import follow_intents, intents_of, run_until_signal, with_runtime
 from musepi_tui.cli.print_mode import EXIT_CODES
 from musepi_tui.cli.stdio import LineWriter
 from musepi_tui.cli.tables import print_error
 from musepi_tui.runtime.event_json import dump_line, to_json
 from musepi_tui.runtime.events import AgentSettled, AgentStarted, Event, IntentSettled, MaintenanceStarted
+from musepi_tui.runtime.intents import Intent
 from musepi_tui.runtime.options import RuntimeOptions
 from musepi_tui.runtime.outcome import Outcome
 from musepi_tui.runtime.session import SessionRuntime
@@ -18,15 +20,15 @@ SETTLED = {"type": "agent_settled"}
 
 
 def run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
-    """Carries out the prompts and writes every event; the exit code."""
-    return run_until_signal(_run(options, prompts))
+    """Carries out the prompts and writes every event; the exit code. Raises ``UsageError``."""
+    return run_until_signal(_run(options, intents_of(prompts)))
 
 
-async def _run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
+async def _run(options: RuntimeOptions, intents: Sequence[Intent]) -> int:
     async def answer(runtime: SessionRuntime) -> int:
         output = _Output(runtime)
         try:
-            async for event in follow(runtime, prompts):
+            async for event in follow_intents(runtime, intents):
                 if output.is_broken:
                     break
                 output.write(event)

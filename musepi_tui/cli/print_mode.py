@@ -1,10 +1,11 @@
 """One answer: the final text on stdout, everything else on stderr (tui 9.1)."""
 
 import sys
+from collections.abc import Sequence
 
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import cut, duration
-from musepi_tui.cli.headless import follow, run_until_signal, with_runtime
+from musepi_tui.cli.headless import follow_intents, intents_of, run_until_signal, with_runtime
 from musepi_tui.cli.told import Told, compaction_line
 from musepi_tui.runtime.events import (
     ApprovalAsked,
@@ -15,6 +16,7 @@ from musepi_tui.runtime.events import (
     MaintenanceResult,
     RetryScheduled,
 )
+from musepi_tui.runtime.intents import Intent
 from musepi_tui.runtime.options import RuntimeOptions
 from musepi_tui.runtime.outcome import Outcome
 from musepi_tui.runtime.session import SessionRuntime
@@ -25,15 +27,15 @@ EXIT_CODES = {"none": 1, "ok": 0, "error": 1, "aborted": 1, "denied": 1, "budget
 
 
 def run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
-    """Answers the prompts in order and prints the last answer; the exit code."""
-    return run_until_signal(_run(options, prompts))
+    """Answers the prompts in order and prints the last answer; the exit code. Raises ``UsageError``."""
+    return run_until_signal(_run(options, intents_of(prompts)))
 
 
-async def _run(options: RuntimeOptions, prompts: tuple[str, ...]) -> int:
+async def _run(options: RuntimeOptions, intents: Sequence[Intent]) -> int:
     report = _Report()
 
     async def answer(runtime: SessionRuntime) -> Outcome:
-        async for event in follow(runtime, prompts):
+        async for event in follow_intents(runtime, intents):
             report.take(event)
         return runtime.outcome
 
@@ -65,6 +67,8 @@ class _Report:
                 self._tell_withheld(event)
             case MaintenanceEnded(reason="manual"):
                 self._compacted = event.result
+            case MaintenanceEnded(error=str() as text):
+                self._told.tell(text)
             case IntentSettled(ok=False):
                 self._refused = event.error
             case _:

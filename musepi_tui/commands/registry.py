@@ -109,9 +109,10 @@ class CommandRegistry:
             return ()
         word, blank, args = text.partition(" ")
         if not blank:
+            typed = word[1:].lower()
+            named = ((_name_for(typed, command), command) for command in rank(typed, self._commands))
             return tuple(
-                Completion(f"/{command.name}", _detail(command, choices), f"/{command.name} ")
-                for command in rank(word[1:], self._commands)
+                Completion(f"/{name}", _detail(command, choices), f"/{name} ") for name, command in named
             )
         command = self.find(word[1:])
         if command is None or command.complete is None:
@@ -122,6 +123,12 @@ class CommandRegistry:
             for value in command.complete(choices, args)
             if typed in value.lower() and value.lower() != typed
         )
+
+
+def _name_for(letters: str, command: Command) -> str:
+    """The name of a command that what was typed begins: an alias where only that does."""
+    names = (command.name, *command.aliases)
+    return next((name for name in names if name.startswith(letters)), command.name)
 
 
 def _detail(command: Command, choices: Choices) -> str:

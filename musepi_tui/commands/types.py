@@ -16,8 +16,8 @@ class CommandHost(Protocol):
         ...
 
     def show(self, screen: str, argument: str = "") -> None:
-        """Opens a screen by name: ``resume``, ``model``, ``help``, ``hotkeys``, ``theme``, ``session``,
-        ``context``."""
+        """Opens a screen by name: ``resume``, ``tree``, ``rewind``, ``branch``, ``delete``, ``model``,
+        ``help``, ``hotkeys``, ``theme``, ``session``, ``context``."""
         ...
 
     def notify(self, level: Literal["info", "warning", "error"], text: str) -> None:
@@ -29,7 +29,7 @@ class CommandHost(Protocol):
         ...
 
     def act(self, name: str, argument: str = "") -> None:
-        """A thing only the screen can do: ``quit``, ``set-theme`` (argument: its name)."""
+        """A thing only the screen can do: ``quit``, ``redo``, ``set-theme`` (argument: its name)."""
         ...
 
 
@@ -40,7 +40,10 @@ Complete: TypeAlias = Callable[[Any, str], tuple[str, ...]]
 @dataclass(frozen=True, slots=True)
 class Command:
     """One file in ``commands/builtin``, offering ``COMMAND``. ``now``: allowed while a turn runs;
-    ``interrupts``: what runs is stopped for it, once the person has said yes.
+    ``interrupts``: what runs is stopped for it, once the person has said yes; ``busy``: what it is refused
+    with while something runs, where the usual words would not do.
+
+    ``alias_note`` is told once in a run when it was called by another name, after what it did.
 
     ``complete(host, text)`` gives values for the argument typed so far, ``detail(host)`` what the completion
     list says in place of ``help``.
@@ -53,5 +56,7 @@ class Command:
     aliases: tuple[str, ...] = ()
     now: bool = False
     interrupts: bool = False
+    busy: str = ""
+    alias_note: str = ""
     complete: Complete | None = None
     detail: Callable[[Any], str] | None = None

@@ -1,5 +1,6 @@
 """What the context consists of, for ``/context`` and its like (tui 4.6, contract 3.2)."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
@@ -26,7 +27,8 @@ from musepi_tui.session.messages import (
 Share: TypeAlias = tuple[str, int]
 
 SYSTEM, TOOLS = "system prompt", "tools"
-SUMMARY, USER, ASSISTANT = "summary", "user", "assistant"
+SUMMARY, KEPT = "summary", "kept tail"
+USER, ASSISTANT = "user", "assistant"
 THINKING, CALLS, RESULTS = "thinking", "tool calls", "tool results"
 IMAGES, OTHER = "images", "other"
 
@@ -34,6 +36,7 @@ ORDER: tuple[str, ...] = (
     SYSTEM,
     TOOLS,
     SUMMARY,
+    KEPT,
     USER,
     ASSISTANT,
     THINKING,
@@ -42,7 +45,7 @@ ORDER: tuple[str, ...] = (
     IMAGES,
     OTHER,
 )
-"""The order parts are listed in: what never shrinks, what compaction made, what was said since."""
+"""The order parts are listed in: what never shrinks, what compaction made and kept, what was said since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +64,31 @@ class Overhead:
     tools: int = 0
 
 
-def break_down(messages: Sequence[Message], estimate: Estimator, overhead: Overhead) -> tuple[Part, ...]:
-    """The parts of the context, those without any tokens left out; together they are its stored estimate."""
+def break_down(
+    messages: Sequence[Message], estimate: Estimator, overhead: Overhead, fresh_from: int = 0
+) -> tuple[Part, ...]:
+    """The parts of the context, those without any tokens left out; together they are its stored estimate.
+
+    Messages before ``fresh_from`` (the ``fresh_index``) are the kept tail. Pictures are one part,
+    wherever they are.
+    """
     totals: dict[str, int] = dict.fromkeys(ORDER, 0)
     totals |= {SYSTEM: overhead.system, TOOLS: overhead.tools}
-    for message in messages:
+    for index, message in enumerate(messages):
         for name, tokens in _shares(message, estimate):
-            totals[name] += tokens
+            is_kept = index < fresh_from and name not in (SUMMARY, IMAGES)
+            totals[KEPT if is_kept else name] += tokens
     return tuple(Part(name, tokens) for name, tokens in totals.items() if tokens)
+
+
+def results_by_tool(messages: Sequence[Message], estimate: Estimator) -> tuple[Part, ...]:
+    """The tokens of tool results without their pictures, one part a tool, the largest first."""
+    totals: Counter[str] = Counter()
+    for message in messages:
+        if isinstance(message, ToolResultMessage):
+            shares = dict(_shares(message, estimate))
+            totals[message.tool_name or "unknown"] += shares[RESULTS]
+    return tuple(Part(name, tokens) for name, tokens in totals.most_common() if tokens)
 
 
 def _shares(message: Message, estimate: Estimator) -> Iterable[Share]:

@@ -79,11 +79,21 @@ def resolve_file_history(path: Sequence[Entry], compaction: CompactionEntry | No
         if details is None:
             break
         base_id = base_id or current.id
-        ops |= _recorded(details)
+        ops |= recorded_file_ops(details)
         if "readFiles" in details or "modifiedFiles" in details:
             break
         current = _earlier(path, positions, current.id, details.get("base"))
     return FileHistory(ops, base_id)
+
+
+def recorded_file_ops(details: object) -> FileOps:
+    """The lists an entry holds, whole ones and those of what was added; none where there are no lists."""
+    if not isinstance(details, Mapping):
+        return FileOps()
+    lists = cast("Mapping[str, Any]", details)
+    return FileOps(
+        _paths(lists, "readFilesAdded", "readFiles"), _paths(lists, "modifiedFilesAdded", "modifiedFiles")
+    )
 
 
 def delta_details(history: FileHistory, new: FileOps) -> dict[str, Any]:
@@ -130,12 +140,6 @@ def _details_of(compaction: CompactionEntry) -> Mapping[str, Any] | None:
     details = cast("Mapping[str, Any]", compaction.details)
     names = ("readFilesAdded", "modifiedFilesAdded", "readFiles", "modifiedFiles")
     return details if any(isinstance(details.get(name), list) for name in names) else None
-
-
-def _recorded(details: Mapping[str, Any]) -> FileOps:
-    return FileOps(
-        _paths(details, "readFilesAdded", "readFiles"), _paths(details, "modifiedFilesAdded", "modifiedFiles")
-    )
 
 
 def _paths(details: Mapping[str, Any], *names: str) -> frozenset[str]:

@@ -7,9 +7,12 @@ from itertools import accumulate
 from musepi_tui.context.cutpoint import Estimate
 from musepi_tui.context.selectors import READ_TOOL, split_selector
 from musepi_tui.context.window import PathItem, path_items
-from musepi_tui.session.entries import CompactionEntry, Entry, MessageEntry
+from musepi_tui.session.entries import CompactionEntry, Entry, MessageEntry, StateEntry
 from musepi_tui.session.messages import (
     AssistantMessage,
+    BranchSummary,
+    CustomMessage,
+    Message,
     ToolCallBlock,
     ToolResultMessage,
     UserMessage,
@@ -54,7 +57,25 @@ def read_live_tail(path: Sequence[Entry], protected_paths: Collection[str] = ())
 
     ``protected_paths`` are files whose reads stay whole, spelled as the model spells them: the active plan.
     """
-    items = path_items(path)
+    return _tail_of(path_items(path), _live_start(path), protected_paths)
+
+
+def tail_of_context(
+    messages: Sequence[Message], entry_ids: Sequence[str], compaction_id: str | None
+) -> LiveTail:
+    """The live tail of a context as it stands, for what only looks: no entry of it has to be read.
+
+    ``entry_ids`` are parallel to ``messages``. What comes from the entry of the compaction is left out.
+    """
+    items = [
+        PathItem(_stand_in(entry_id, message), message)
+        for entry_id, message in zip(entry_ids, messages, strict=True)
+        if entry_id != compaction_id
+    ]
+    return _tail_of(tuple(items), 0, ())
+
+
+def _tail_of(items: tuple[PathItem, ...], start: int, protected_paths: Collection[str]) -> LiveTail:
     calls = paired_calls(items)
     protected = {
         index
@@ -62,7 +83,14 @@ def read_live_tail(path: Sequence[Entry], protected_paths: Collection[str] = ())
         if isinstance(item.message, ToolResultMessage)
         and is_protected(item.message, calls.get(index), protected_paths)
     }
-    return LiveTail(items, _live_start(path), calls, frozenset(protected))
+    return LiveTail(items, start, calls, frozenset(protected))
+
+
+def _stand_in(entry_id: str, message: Message) -> Entry:
+    """An entry of the kind the message comes from, as far as ``stored_size`` tells kinds apart."""
+    if isinstance(message, CustomMessage | BranchSummary):
+        return StateEntry(entry_id, None, "", "")
+    return MessageEntry(entry_id, None, "", message)
 
 
 def paired_calls(items: Sequence[PathItem]) -> dict[int, ToolCallBlock]:

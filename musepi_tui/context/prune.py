@@ -59,6 +59,14 @@ def threshold_edits(tail: LiveTail, estimate: Estimate, options: PruneOptions) -
     return edits if edits.tokens_saved >= MINIMUM_SAVING_TOKENS else NO_EDITS
 
 
+def is_cache_cold(tail: LiveTail, now_ms: int | None) -> bool:
+    """Whether the conversation rested so long that no provider has it in its cache any more."""
+    newest = next((item.message for item in reversed(tail.items) if item.message is not None), None)
+    if now_ms is None or newest is None or not newest.timestamp_ms:
+        return False
+    return now_ms - newest.timestamp_ms >= COLD_AFTER_MS
+
+
 def truncated_notice(tokens: int) -> str:
     """What stands for an old result of that size."""
     return f"[Output truncated - {tokens} tokens]"
@@ -120,7 +128,7 @@ def _stale_reason(tail: LiveTail, index: int, seen: set[str], options: PruneOpti
 def _stale_results(tail: LiveTail, estimate: Estimate, options: PruneOptions) -> Iterator[SavingEdit]:
     """The stale results to blank. What is blanked already no longer counts as text behind the older ones, so
     that the same pass once more finds nothing."""
-    cold = _is_cold(tail, options.now_ms)
+    cold = is_cache_cold(tail, options.now_ms)
     gone = 0
     for result in _results(tail, estimate, options):
         if not cold and not _is_near(result.behind - gone, options):
@@ -153,13 +161,6 @@ def _old_results(tail: LiveTail, estimate: Estimate, options: PruneOptions) -> I
 
 def _is_near(tokens: int, options: PruneOptions) -> bool:
     return options.warm_suffix_tokens is None or tokens <= options.warm_suffix_tokens
-
-
-def _is_cold(tail: LiveTail, now_ms: int | None) -> bool:
-    newest = next((item.message for item in reversed(tail.items) if item.message is not None), None)
-    if now_ms is None or newest is None or not newest.timestamp_ms:
-        return False
-    return now_ms - newest.timestamp_ms >= COLD_AFTER_MS
 
 
 def _blanked(tail: LiveTail, index: int, reason: EditReason, estimate: Estimate) -> SavingEdit:

@@ -24,6 +24,9 @@ from musepi_tui.extensions.points import (
     BeforeCompact,
     BeforeCompactResult,
     BeforeSwitch,
+    BeforeTree,
+    BeforeTreeResult,
+    BranchSummaryResult,
     CancelResult,
     CancelSignal,
     Compacted,
@@ -33,8 +36,10 @@ from musepi_tui.extensions.points import (
     CompactionResult,
     Hook,
     Switched,
+    TreeMoved,
+    TreePreparation,
 )
-from musepi_tui.session.entries import KEEP_NOTHING, CompactionEntry, Entry
+from musepi_tui.session.entries import KEEP_NOTHING, BranchSummaryEntry, CompactionEntry, Entry, MessageEntry
 from musepi_tui.session.messages import (
     AssistantMessage,
     BashExecution,
@@ -55,7 +60,11 @@ __all__ = [
     "BeforeCompact",
     "BeforeCompactResult",
     "BeforeSwitch",
+    "BeforeTree",
+    "BeforeTreeResult",
     "BranchSummary",
+    "BranchSummaryEntry",
+    "BranchSummaryResult",
     "CancelResult",
     "CancelSignal",
     "Compacted",
@@ -73,8 +82,11 @@ __all__ = [
     "Handler",
     "Hook",
     "Message",
+    "MessageEntry",
     "Switched",
     "ToolResultMessage",
+    "TreeMoved",
+    "TreePreparation",
     "UserMessage",
     "text_of",
 ]

@@ -16,6 +16,9 @@ from musepi_tui.extensions.points import (
     BeforeCompact,
     BeforeCompactResult,
     BeforeSwitch,
+    BeforeTree,
+    BeforeTreeResult,
+    BranchSummaryResult,
     CancelResult,
     Compacted,
     Compacting,
@@ -23,6 +26,7 @@ from musepi_tui.extensions.points import (
     CompactionResult,
     Hook,
     Switched,
+    TreeMoved,
 )
 
 
@@ -43,6 +47,16 @@ class CompactingAnswer:
     prompt: str | None = None
     context: tuple[str, ...] = ()
     preserve_data: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class TreeAnswer:
+    """What the extensions made of a move within the session. ``by`` names the one that stopped it or supplied
+    the summary."""
+
+    cancelled: bool = False
+    summary: BranchSummaryResult | None = None
+    by: str | None = None
 
 
 class Extensions:
@@ -96,6 +110,22 @@ class Extensions:
     async def compacted(self, event: Compacted) -> None:
         """A compaction was stored."""
         await self._dispatcher.tell(Hook.COMPACT, event)
+
+    async def before_tree(self, event: BeforeTree) -> TreeAnswer:
+        """The first cancel stops the chain; else the last summary supplied counts."""
+        answer = TreeAnswer()
+        async for name, result in self._dispatcher.answers(Hook.BEFORE_TREE, event):
+            if not isinstance(result, BeforeTreeResult):
+                continue
+            if result.cancel:
+                return TreeAnswer(cancelled=True, by=name)
+            if result.summary is not None:
+                answer = TreeAnswer(summary=result.summary, by=name)
+        return answer
+
+    async def tree_moved(self, event: TreeMoved) -> None:
+        """The session goes on from another entry."""
+        await self._dispatcher.tell(Hook.TREE, event)
 
     async def before_switch(self, event: BeforeSwitch) -> str | None:
         """The extension that stops the switch; None when none does."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from musepi_tui.session.entries import CompactionEntry, Entry
+from musepi_tui.session.entries import BranchSummaryEntry, CompactionEntry, Entry
 from musepi_tui.session.messages import Message
 
 
@@ -20,6 +20,8 @@ class Hook(StrEnum):
     BEFORE_COMPACT = "session_before_compact"
     COMPACTING = "session_compacting"
     COMPACT = "session_compact"
+    BEFORE_TREE = "session_before_tree"
+    TREE = "session_tree"
     BEFORE_SWITCH = "session_before_switch"
     SWITCH = "session_switch"
 
@@ -27,7 +29,11 @@ class Hook(StrEnum):
 ALIASES: Mapping[str, Hook] = {"session.compacting": Hook.COMPACTING}
 """Other spellings that are accepted when registering (compaction C14)."""
 
-LIMITS_S: Mapping[Hook, float] = {Hook.BEFORE_COMPACT: 180.0, Hook.COMPACTING: 180.0}
+LIMITS_S: Mapping[Hook, float] = {
+    Hook.BEFORE_COMPACT: 180.0,
+    Hook.COMPACTING: 180.0,
+    Hook.BEFORE_TREE: 180.0,
+}
 """Seconds a handler may take: these hooks may ask a model (tui 10.5). All others have ``USUAL_LIMIT_S``."""
 
 USUAL_LIMIT_S = 5.0
@@ -108,6 +114,43 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
+class TreePreparation:
+    """What a move within a session leaves behind.
+
+    ``entries_to_summarize`` are those of the branch that is left, behind the ``common_ancestor_id`` of both
+    places, oldest first. ``user_wants_summary``: a summary of them is to be stored.
+    """
+
+    target_id: str
+    old_leaf_id: str | None
+    common_ancestor_id: str | None
+    entries_to_summarize: tuple[Entry, ...]
+    user_wants_summary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeTree:
+    """``session_before_tree``: the person wants to go on from another entry, nothing is changed yet."""
+
+    preparation: TreePreparation
+    signal: CancelSignal
+
+
+@dataclass(frozen=True, slots=True)
+class TreeMoved:
+    """``session_tree``: the session goes on from another entry.
+
+    ``summary_entry`` is the branch summary stored on the way, None without one; ``from_extension`` says who
+    wrote it, None without one.
+    """
+
+    new_leaf_id: str | None
+    old_leaf_id: str | None
+    summary_entry: BranchSummaryEntry | None
+    from_extension: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class BeforeSwitch:
     """``session_before_switch``: another session is about to take the place of this one.
 
@@ -128,7 +171,7 @@ class Switched:
     file: str | None
 
 
-Payload = BeforeCompact | Compacting | Compacted | BeforeSwitch | Switched
+Payload = BeforeCompact | Compacting | Compacted | BeforeTree | TreeMoved | BeforeSwitch | Switched
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +213,26 @@ class CompactingResult:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchSummaryResult:
+    """A finished summary of a branch, given back instead of the one a model would write. ``details`` are
+    stored as they are."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
+    summary: str
+    details: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeTreeResult:
+    """Answer to ``session_before_tree``: stop the move, or supply the summary; one nobody asked for is not
+    used."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
+    cancel: bool = False
+    summary: BranchSummaryResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CancelResult:
     """Answer to ``session_before_switch``: stop the switch."""
 
@@ -177,11 +240,12 @@ class CancelResult:
     cancel: bool = False
 
 
-Result = BeforeCompactResult | CompactingResult | CancelResult
+Result = BeforeCompactResult | CompactingResult | BeforeTreeResult | CancelResult
 
 _RESULTS: Mapping[Hook, type[Result]] = {
     Hook.BEFORE_COMPACT: BeforeCompactResult,
     Hook.COMPACTING: CompactingResult,
+    Hook.BEFORE_TREE: BeforeTreeResult,
     Hook.BEFORE_SWITCH: CancelResult,
 }
 

@@ -5,7 +5,15 @@ import re
 from musepi_tui.context.threshold import should_compact
 from musepi_tui.maintenance.facts import Facts, TurnFacts
 from musepi_tui.maintenance.run import Run
-from musepi_tui.maintenance.triggers import ManualRequested, Strategy, Trigger
+from musepi_tui.maintenance.triggers import (
+    ManualRequested,
+    PromptPending,
+    Reason,
+    Strategy,
+    ToolBoundary,
+    Trigger,
+    TurnFinished,
+)
 from musepi_tui.session.messages import StopReason
 
 TRUSTED_SHARE_PERCENT = 90
@@ -65,6 +73,50 @@ def excess_tokens(run: Run, facts: Facts) -> int:
     return 0 if limit is None else max(0, residual_tokens(run, facts) - limit)
 
 
+def has_helped(run: Run, facts: Facts) -> bool:
+    """Whether the answer has shown that the newest pass made the bill small enough."""
+    left, threshold = _billed_after_pass(run, facts), facts.threshold
+    return left is not None and (threshold is None or left <= threshold.recovery_tokens)
+
+
+def has_not_helped(run: Run, facts: Facts) -> bool:
+    """Whether what the newest pass left is billed as too much, although its local count is small enough.
+
+    A bill that holds what cannot be seen here, such as a prompt a gateway adds, stays large whatever a pass
+    takes out: without this every step would start another one. The pass had to be measured against the
+    threshold that holds now; under a smaller one another pass takes out more.
+    """
+    left, threshold = _billed_after_pass(run, facts), facts.threshold
+    counted = facts.chain.tokens_after_pass
+    if left is None or counted is None or threshold is None:
+        return False
+    return counted <= threshold.recovery_tokens < left
+
+
+def _billed_after_pass(run: Run, facts: Facts) -> int | None:
+    """What was billed for the context right after the newest pass: the bill less what was counted since.
+
+    None while no answer was billed after it.
+    """
+    counted, turn = facts.chain.tokens_after_pass, run.turn
+    if counted is None or turn is None or not isinstance(run.signal, TurnFinished | ToolBoundary):
+        return None
+    if turn.stale or not turn.used_tokens:
+        return None
+    return residual_tokens(run, facts) - max(0, facts.stored_tokens - counted)
+
+
+def handed_off_tokens(run: Run, facts: Facts) -> int:
+    """What the session a handoff began takes by itself: the document, system prompt and tools."""
+    pending = run.signal.pending_tokens if isinstance(run.signal, PromptPending) else 0
+    return max(0, facts.stored_tokens - pending)
+
+
+def is_handoff_useless(tokens: int | None, facts: Facts) -> bool:
+    """Whether a session that began with so much had no headroom; another handoff would begin one like it."""
+    return tokens is not None and facts.threshold is not None and tokens > facts.threshold.recovery_tokens
+
+
 def is_exhausted(turn: TurnFacts, facts: Facts) -> bool:
     """Whether a cut-off answer ran out of window, not only of its own output limit (compaction 2.4)."""
     return facts.threshold is None or turn.used_tokens > facts.threshold.tokens
@@ -109,7 +161,9 @@ def choose_strategy(run: Run, facts: Facts) -> Strategy:
     """What the pass does: the configured strategy, or a summary where that one is excluded.
 
     A manual pass is what the person names, else a summary, whatever is configured (compaction 12.3); the one
-    after a shake is a summary too.
+    after a shake or a handoff is a summary too. A handoff asks with the whole context, so it cannot follow an
+    overflow, and in mid-turn it would leave a turn without its end. Where the last one left no headroom the
+    next would not either: one prompt after another would begin a session.
     """
     if isinstance(run.signal, ManualRequested):
         named = (run.signal.mode or "").lower()
@@ -117,4 +171,12 @@ def choose_strategy(run: Run, facts: Facts) -> Strategy:
     wanted = facts.strategy
     if run.strategy is not None or wanted is Strategy.OFF:
         return Strategy.SUMMARY
+    if wanted is Strategy.HANDOFF and not _may_hand_off(run, facts):
+        return Strategy.SUMMARY
     return wanted if wanted in facts.strategies_usable else Strategy.SUMMARY
+
+
+def _may_hand_off(run: Run, facts: Facts) -> bool:
+    if run.reason is Reason.OVERFLOW or run.trigger is Trigger.MID_TURN:
+        return False
+    return not is_handoff_useless(facts.chain.handed_off_tokens, facts)

@@ -13,6 +13,22 @@ TOO_SMALL = "Nothing to compact (session too small)"
 NOTHING_TO_SHAKE = "Nothing to shake"
 CANCELLED = "Compaction cancelled"
 AUTO_CANCELLED = "Auto-compaction cancelled"
+HANDOFF_CANCELLED = "Handoff cancelled"
+NOTHING_TO_HAND_OFF = "Nothing to hand off (no messages yet)"
+HANDOFF_WHILE_BUSY = "A response is still running: let it end or press esc, then hand off"
+EMPTY_HANDOFF = (
+    "The model returned an empty handoff document; nothing was changed. "
+    "A lower thinking level may help (/thinking)."
+)
+LOOPING_HANDOFF = (
+    "The model repeated itself instead of writing a handoff document; nothing was changed. "
+    "Try again, or choose another model (/model)."
+)
+CUT_OFF_HANDOFF = (
+    "The model reached its output limit before the handoff document was complete; nothing was changed. "
+    "Choose another model (/model) or a lower thinking level (/thinking)."
+)
+TOO_LITTLE_TO_HAND_OFF = "this session holds too little to write a document about"
 NO_MODEL = "Compaction needs a model with credentials (/login, /model)"
 ALREADY_RECOVERED = (
     "history was compacted and the request sent again once, and it is still too long. "
@@ -40,6 +56,11 @@ class NoticeText:
     level: Literal["info", "warning", "error"]
     text: str
     once: str | None = None
+
+
+NO_ENDPOINT = NoticeText(
+    "warning", "compaction.remoteEndpoint is not set, so the summary is written by a model as usual."
+)
 
 
 def failure_text(reason: Reason, cause: str) -> str:
@@ -136,6 +157,58 @@ def nothing_left(context_tokens: int, start_tokens: int | None, window: int | No
     )
 
 
+@dataclass(frozen=True, slots=True)
+class HandoffFigures:
+    """A session that a handoff began and that is too large already, in tokens: what it holds by itself, that
+    and the message that waits, what it may hold, and the window."""
+
+    begun_with: int
+    context: int
+    limit: int
+    window: int | None
+
+
+def handoff_without_room(figures: HandoffFigures, *, is_useless: bool) -> NoticeText:
+    """The handoff freed too little (compaction 2.5); ``is_useless``: another one would not free more."""
+    of_window = "" if figures.window is None else f" of a {group_digits(figures.window)}-token window"
+    share = ""
+    if figures.begun_with < figures.context:
+        share = f" ({group_digits(figures.begun_with)} without your message)"
+    instead = " From here on the history is summarised instead of handed off." if is_useless else ""
+    return NoticeText(
+        "warning",
+        f"After the handoff the context takes {group_digits(figures.context)} tokens{share}; it should be at "
+        f"most {group_digits(figures.limit)}{of_window}. Nothing continues by itself until your next "
+        f"message.{instead} Raise compaction.threshold, offer fewer tools, or choose a model with a larger "
+        "window (/model).",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BilledFigures:
+    """A bill that a pass did not make smaller, in tokens: what is billed for the context and what it counts
+    here, where compaction starts, and the window."""
+
+    billed: int
+    counted: int
+    start: int
+    window: int | None
+
+
+def bill_stays(figures: BilledFigures) -> NoticeText:
+    """The pass made the context smaller, and its bill is nearly as large as before (compaction 2.5)."""
+    of_window = "" if figures.window is None else f" of a {group_digits(figures.window)}-token window"
+    return NoticeText(
+        "warning",
+        f"The last compaction did not help enough: the provider bills {group_digits(figures.billed)} tokens"
+        f"{of_window}, {group_digits(max(0, figures.billed - figures.counted))} more than the context counts "
+        f"here; compaction starts at {group_digits(figures.start)}. No compaction reaches what is not "
+        "part of the session, such as a prompt or tools that a gateway adds. Nothing continues by itself "
+        "until your next message. Raise compaction.threshold, or choose a model with a larger window "
+        "(/model).",
+    )
+
+
 def rescued(tier: Tier, context_tokens: int) -> NoticeText:
     """What had to be taken out beyond the summary for the context to fit (compaction 2.5)."""
     return NoticeText(
@@ -205,6 +278,42 @@ def continued_enough(limit: int) -> NoticeText:
         "info",
         f"The work was continued by itself {plural(limit, 'time')} after a compaction; it waits for you now.",
     )
+
+
+def large_handoff(document_tokens: int, window: int) -> str:
+    """The cause of a handoff whose document would leave no room in the new session."""
+    return (
+        f"The model wrote a handoff document of {group_digits(document_tokens)} tokens for a context window "
+        f"of {group_digits(window)}; nothing was changed. Try again, with a focus that asks for less."
+    )
+
+
+def no_handoff(cause: str, *, is_replaced: bool) -> NoticeText:
+    """An automatic handoff is not to be had; ``is_replaced``: a summary is made instead (compaction 2.9)."""
+    instead = " The history is summarised instead." if is_replaced else ""
+    return NoticeText("warning", f"No handoff: {cause.rstrip('.')}.{instead}")
+
+
+def handed_off(session_id: str, name: str | None) -> NoticeText:
+    """Where the conversation was handed off from, and how to go back there (TUI-4.74): ``name`` is what
+    ``/resume`` finds it by, None when nothing does."""
+    begun = f"This is a new session, handed off from {session_id}"
+    if name is None:
+        return NoticeText("info", f"{begun}, which was not saved and cannot be opened again.")
+    return NoticeText("info", f"{begun}, which is as it was. To return: /resume {name}")
+
+
+def handoff_failed(cause: str) -> str:
+    """The line a handoff ends with that somebody asked for and no model could carry out."""
+    return (
+        f"Handoff failed: {cause.rstrip('.')}; nothing was changed. "
+        "Try again, choose another model (/model), or summarise the history instead (/compact)."
+    )
+
+
+def handoff_saved(path: str) -> NoticeText:
+    """An automatic handoff left its document beside the old session (TUI-4.76)."""
+    return NoticeText("info", f"The handoff document is also in {path}")
 
 
 def next_candidate(failed: str, following: str, cause: str) -> NoticeText:

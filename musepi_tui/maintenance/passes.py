@@ -9,7 +9,9 @@ from musepi_tui.maintenance.facts import Facts
 from musepi_tui.maintenance.guards import (
     choose_strategy,
     excess_tokens,
+    handed_off_tokens,
     has_headroom,
+    is_handoff_useless,
     limit_tokens,
     residual_tokens,
 )
@@ -34,17 +36,28 @@ def run_pass(run: Run, facts: Facts) -> Advance:
 
 
 def passed(run: Run, facts: Facts) -> Advance:
-    """Whether the pass failed, was a shake that freed too little, or has to be measured."""
+    """Whether the pass failed, achieved too little, or has to be measured.
+
+    After a handoff the facts are those of the new session.
+    """
     outcome = run.outcome
     if not outcome.ok:
         return replace(run, stage=Stage.UNDO, failure=outcome), None
+    run = replace(run, passed=run.passed or outcome.changed)
+    if run.strategy is Strategy.HANDOFF:
+        return run.at(Stage.GUARD if outcome.changed else Stage.PASS), None
     if run.strategy is Strategy.SHAKE:
-        run = replace(run, rewritten=run.rewritten or outcome.changed)
-        if run.trigger in (Trigger.IDLE, Trigger.MANUAL):
-            return run.at(Stage.DONE), None
-        enough = outcome.changed and has_headroom(run, facts)
-        return run.at(Stage.GUARD if enough else Stage.PASS), None
+        return _shaken(replace(run, rewritten=run.rewritten or outcome.changed), facts)
     return replace(run, stage=Stage.GUARD, committed=True), None
+
+
+def _shaken(run: Run, facts: Facts) -> Advance:
+    changed = run.outcome.changed
+    if run.trigger is Trigger.MANUAL and not changed:
+        return replace(run, stage=Stage.BLOCKED, error=notices.NOTHING_TO_SHAKE), None
+    if run.trigger in (Trigger.IDLE, Trigger.MANUAL):
+        return run.at(Stage.DONE), None
+    return run.at(Stage.GUARD if changed and has_headroom(run, facts) else Stage.PASS), None
 
 
 def undo(run: Run, _: Facts) -> Advance:
@@ -83,9 +96,12 @@ def reject_payload(run: Run, facts: Facts) -> Advance:
 
 
 def guard(run: Run, facts: Facts) -> Advance:
-    """Whether the context is small enough for what comes next."""
+    """Whether the context is small enough for what comes next.
+
+    Where the session a handoff began is too large there is nothing to rescue: it holds the document alone.
+    """
     if excess_tokens(run, facts):
-        return run.at(Stage.RESCUE), None
+        return run.at(Stage.DEAD_END if run.strategy is Strategy.HANDOFF else Stage.RESCUE), None
     if run.tier is None:
         return run.at(Stage.END), None
     return run.at(Stage.END), Notify((notices.rescued(run.tier, residual_tokens(run, facts)),))
@@ -104,6 +120,13 @@ def rescued(run: Run, _: Facts) -> Advance:
     if run.outcome.cancelled:
         return replace(run, stage=Stage.BLOCKED, error=notices.cancelled_text(run.reason)), None
     return run.at(Stage.GUARD if run.outcome.changed else Stage.RESCUE), None
+
+
+def declare_useless(run: Run, facts: Facts) -> Advance:
+    """Tells that the newest pass did not make the bill smaller, so that the next one would not either."""
+    start = 0 if facts.threshold is None else facts.threshold.tokens
+    figures = notices.BilledFigures(facts.context_tokens, facts.stored_tokens, start, facts.window)
+    return run.at(Stage.BLOCKED), DeclareDeadEnd(notices.bill_stays(figures), changed=False, for_waiting=True)
 
 
 def declare_dead_end(run: Run, facts: Facts) -> Advance:
@@ -140,6 +163,10 @@ def blocked(run: Run, _: Facts) -> Advance:
 
 def _dead_end_notice(run: Run, facts: Facts) -> NoticeText:
     tokens, limit = residual_tokens(run, facts), limit_tokens(run, facts)
+    if run.strategy is Strategy.HANDOFF and run.passed and limit is not None:
+        figures = notices.HandoffFigures(handed_off_tokens(run, facts), tokens, limit, facts.window)
+        is_useless = is_handoff_useless(figures.begun_with, facts)
+        return notices.handoff_without_room(figures, is_useless=is_useless)
     if run.committed and limit is not None:
         return notices.dead_end(tokens, limit, facts.window)
     start = None if facts.threshold is None else facts.threshold.tokens

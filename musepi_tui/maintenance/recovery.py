@@ -5,7 +5,7 @@ from dataclasses import replace
 from musepi_tui.maintenance import notices
 from musepi_tui.maintenance.chain import MAX_INCOMPLETE
 from musepi_tui.maintenance.facts import Facts, TurnFacts
-from musepi_tui.maintenance.guards import is_exhausted, residual_tokens
+from musepi_tui.maintenance.guards import has_not_helped, is_exhausted, residual_tokens
 from musepi_tui.maintenance.run import Advance, Run, Stage
 from musepi_tui.maintenance.steps import (
     Dedup,
@@ -51,7 +51,7 @@ def recover(run: Run, facts: Facts) -> Advance:
         return run.at(Stage.REFUSE if facts.chain.overflow_recovered else Stage.DROP), None
     if run.trigger is Trigger.INCOMPLETE and run.turn is not None:
         return _recover_incomplete(run, run.turn, facts)
-    return run.at(Stage.DEDUP), None
+    return run.at(Stage.USELESS if has_not_helped(run, facts) else Stage.DEDUP), None
 
 
 def stay_off(run: Run, _: Facts) -> Advance:

@@ -47,6 +47,7 @@ class Stage(StrEnum):
     GUARD = "guard"
     RESCUE = "rescue"
     RESCUED = "rescued"
+    USELESS = "useless"
     DEAD_END = "dead_end"
     END = "end"
     RETRY = "retry"
@@ -68,7 +69,8 @@ class Run:
     the newest pass and rescue. ``freed_tokens`` is what edits have saved and a billed figure does not show.
 
     ``hidden``, ``dropped``: where the turn is. ``rewritten``: edits were stored after the drop.
-    ``committed``: a summary was stored. ``error``: the line for a person the run ends with.
+    ``committed``: a summary was stored. ``passed``: a pass has changed the context.
+    ``error``: the line for a person the run ends with.
     """
 
     signal: Signal
@@ -87,6 +89,7 @@ class Run:
     rewritten: bool = False
     promoted: bool = False
     committed: bool = False
+    passed: bool = False
     error: str | None = None
 
     @classmethod

@@ -52,6 +52,8 @@ class Promote:
 class Pass:
     """Run maintenance once, between one start and one end event.
 
+    A handoff that is not to be had ends ``ok`` and unchanged; one that was done has ``changed``.
+
     ``follows_shake``: a shake of the same pass did not free enough; what it did free stays.
     """
 
@@ -97,11 +99,13 @@ class Notify:
 class DeclareDeadEnd:
     """Tell the person, and start no threshold pass by itself until something changes.
 
-    ``changed``: a summary was committed, whose divider gets the warning.
+    ``changed``: a summary was committed, whose divider gets the warning. ``for_waiting``: it holds for the
+    messages that wait in the queue as well, because what they add could not be taken out either.
     """
 
     notice: NoticeText
     changed: bool
+    for_waiting: bool = False
 
 
 TurnStep: TypeAlias = HideTurn | DropTurn | RestoreTurn | Promote | Remind

@@ -34,6 +34,7 @@ class Strategy(StrEnum):
     """What a pass does, spelled as in ``compaction.strategy``."""
 
     SUMMARY = "summary"
+    HANDOFF = "handoff"
     SHAKE = "shake"
     OFF = "off"
 
@@ -76,9 +77,13 @@ class TurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class PromptPending:
-    """A prompt is about to be sent; ``pending_tokens`` is its estimate, counted in the facts already."""
+    """A prompt is about to be sent; ``pending_tokens`` is its estimate, counted in the facts already.
+
+    ``submission`` is the number of its newest message among all that were submitted.
+    """
 
     pending_tokens: int
+    submission: int = 0
 
 
 @dataclass(frozen=True, slots=True)

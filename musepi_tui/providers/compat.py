@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Literal, cast
 
-from musepi_tui.base.http import address_of, is_loopback_host
+from musepi_tui.base.address import address_of
+from musepi_tui.base.http import is_loopback_host
 from musepi_tui.providers.catalogue import Vendor, load_vendors
 from musepi_tui.providers.types import Model
 

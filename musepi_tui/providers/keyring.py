@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from musepi_tui.base.address import address_of
 from musepi_tui.base.errors import ErrorKind, ProviderError
-from musepi_tui.base.http import address_of, is_loopback_host
+from musepi_tui.base.http import is_loopback_host
 from musepi_tui.providers.auth import StoredKeys, Value, read_value
 from musepi_tui.providers.catalogue import load_vendors
 from musepi_tui.providers.demo.spec import DEMO_MODEL

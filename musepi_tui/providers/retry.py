@@ -4,8 +4,9 @@ import random
 import re
 from dataclasses import dataclass, replace
 
+from musepi_tui.base.address import address_of
 from musepi_tui.base.errors import ErrorKind, ProviderError
-from musepi_tui.base.http import address_of, is_loopback_host
+from musepi_tui.base.http import is_loopback_host
 from musepi_tui.providers.compat import Compat
 from musepi_tui.providers.types import Model, Request, Timeouts
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from musepi_tui.base.http import address_of, is_loopback_host
+from musepi_tui.base.address import address_of
+from musepi_tui.base.http import is_loopback_host
 from musepi_tui.providers.types import Model, Prices
 
 DEFAULT_WINDOW = 128_000

@@ -98,7 +98,11 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model request. ``messages`` are already converted (only user, developer, assistant, toolResult)."""
+    """One model request. ``messages`` are already converted (only user, developer, assistant, toolResult).
+
+    ``cache_key`` names the prompt cache of the session a request on the side belongs to; None: it is
+    ``session_id`` itself.
+    """
 
     system: str
     messages: tuple[Message, ...]
@@ -107,6 +111,7 @@ class Request:
     thinking: ThinkingLevel = ThinkingLevel.OFF
     tool_choice: Literal["auto", "none"] = "auto"
     session_id: str | None = None
+    cache_key: str | None = None
     cache_retention: Literal["none", "short", "long"] = "short"
     timeouts: Timeouts = Timeouts()
     request_retries: int = 2

@@ -53,6 +53,12 @@ class Announcement:
         self.entry_id = result.entry_id or None
         self._note(result=result)
 
+    def handed_off(self, result: MaintenanceResult, services: Services) -> None:
+        """The work goes on in the session that ``services`` work for, whose figures count from now on."""
+        self._services = services
+        self.result = result
+        self._note(result=result)
+
     def skipped(self) -> None:
         """There was nothing to do."""
         self._note(skipped=True)

@@ -2,9 +2,11 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from musepi_tui.base.errors import ProviderError
 from musepi_tui.base.http import HttpPolicy, configure
@@ -19,16 +21,19 @@ from musepi_tui.runtime.desk import Desk
 from musepi_tui.runtime.events import Notice, QueueChanged
 from musepi_tui.runtime.extension_host import ExtensionHost
 from musepi_tui.runtime.gateway import DEMO_PROVIDER, ModelGateway
+from musepi_tui.runtime.handoff import HandoffDoor, Letter
 from musepi_tui.runtime.history import History
 from musepi_tui.runtime.idle import IdleClock
 from musepi_tui.runtime.maintainer import Maintainer
 from musepi_tui.runtime.meter import MeterService
 from musepi_tui.runtime.naming import PendingName
 from musepi_tui.runtime.options import RuntimeOptions
+from musepi_tui.runtime.post import Post
 from musepi_tui.runtime.queue import MessageQueue
 from musepi_tui.runtime.saving import Saver
 from musepi_tui.runtime.services import PhaseSetter, Services
 from musepi_tui.runtime.sessions import StoredSession
+from musepi_tui.runtime.switching import Prepare, prepare_handoff
 from musepi_tui.runtime.tasks import CancelStack, Children
 from musepi_tui.runtime.tokens import TokenService
 from musepi_tui.runtime.upkeep import Upkeep
@@ -38,6 +43,10 @@ from musepi_tui.session.rebuild import SessionContext
 from musepi_tui.settings.schema import NetworkSettings
 from musepi_tui.storage.artifacts import ArtifactStore
 from musepi_tui.storage.paths import artifact_folder
+
+HandOver: TypeAlias = Callable[[Prepare, Callable[[], None]], Awaitable[Services]]
+"""Opens a session in place of the open one, whose worker goes on there. The second argument is called when it
+is too late to cancel that. Gives what works for the new session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,7 @@ class Shared:
     phase: PhaseSetter
     extensions: Extensions
     host: ExtensionHost
+    hand_over: HandOver
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +101,14 @@ def _http_policy(network: NetworkSettings) -> HttpPolicy:
 
 def build_desk(shared: Shared, stored: StoredSession, old: Desk | None) -> Desk:
     """The desk for a loaded session. ``old``: model, level, mode and queue go on from there when it is
-    new."""
+    new, and the worker too when that takes its work along; it has to be moved to ``post`` then."""
     options, settings = shared.options, shared.options.settings.values
     context = stored.loaded.context
     gateway = ModelGateway(settings, shared.registry, options.find_provider)
     gateway.session_id = stored.loaded.header.id
     choice = _choose(shared, context, old)
+    if old is not None and stored.takes_over:
+        choice = replace(choice, thinking=old.services.gateway.wanted_thinking)
     gateway.choose(choice.model, choice.thinking, missing=choice.missing)
     gateway.note_recorded("/".join(context.model) if context.model else None, context.thinking_level)
     saver = Saver(stored.file, settings.session.fsync, shared.children, options.clock, shared.bus.emit)
@@ -120,12 +132,17 @@ def build_desk(shared: Shared, stored: StoredSession, old: Desk | None) -> Desk:
     workplace = Workplace(services, options, stored.cwd, artifacts, approvals)
     if old is not None:
         workplace.mode = old.workplace.mode
+        services.meter.is_automatic = old.services.meter.is_automatic
     shared.host.serve(gateway, stored.cwd, history.header.id, saver.path)
     idle = IdleClock(services, lambda: worker.compact_idle(), lambda: worker.occupied)
-    maintainer = Maintainer(services, artifacts, lambda: len(queue) > 0, idle.gates)
-    worker = Worker(services, queue, maintainer, lambda: workplace.new_turn(queue))
-    worker.busy_changed = idle.restart
-    worker.prepare = workplace.prepare
+    maintainer = Maintainer(services, artifacts, queue, idle.gates)
+    maintainer.door = _door_of(shared, services, workplace, stored.file.path)
+    post = Post(services, maintainer, workplace, idle)
+    if old is not None and stored.takes_over:
+        worker = old.worker
+        maintainer.ledger = old.post.maintainer.ledger
+    else:
+        worker = Worker(post, queue)
     return Desk(
         services,
         queue,
@@ -134,12 +151,24 @@ def build_desk(shared: Shared, stored: StoredSession, old: Desk | None) -> Desk:
         worker,
         Upkeep(services, worker, idle),
         naming,
+        post,
         stored.issues,
         (*stored.notices, *choice.notices),
         stored.read_totals,
         stored.read_only,
         scratch,
     )
+
+
+def _door_of(shared: Shared, services: Services, workplace: Workplace, path: Path | None) -> HandoffDoor:
+    """The way from this session to the one its work is handed off to."""
+
+    async def open_next(letter: Letter, seal: Callable[[], None]) -> Services:
+        states = services.gateway.standing_entries()
+        prepare = partial(prepare_handoff, services.history, workplace.cwd, states, letter, shared.options)
+        return await shared.hand_over(prepare, seal)
+
+    return HandoffDoor(workplace.briefing, open_next, None if path is None else artifact_folder(path))
 
 
 def _artifact_place(path: Path | None) -> tuple[Path, Path | None]:

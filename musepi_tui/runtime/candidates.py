@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from musepi_tui.base.address import address_of
 from musepi_tui.base.errors import ErrorKind, MusepiError, ProviderError
-from musepi_tui.base.http import address_of
 from musepi_tui.providers.thinking import clamp_level
 from musepi_tui.providers.types import Model, ThinkingLevel
 from musepi_tui.runtime.gateway import ModelGateway, split_level

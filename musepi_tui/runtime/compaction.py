@@ -46,21 +46,25 @@ METHOD_OF_HOOK = "hook"
 
 @dataclass(frozen=True, slots=True)
 class PassOrder:
-    """What is wanted: why, with which focus, and whether a turn is under way."""
+    """What is wanted: why, with which focus, and whether a turn is under way. ``by_model``: no
+    ``compaction.remoteEndpoint`` is asked."""
 
     reason: Reason
     focus: str | None = None
     mid_turn: bool = False
+    by_model: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PassHooks:
     """How a pass reaches the outside: ``tell`` shows a notice, ``seal`` is called right before the commit,
-    after which the pass can no longer be cancelled. ``memory`` holds what earlier tries were answered."""
+    after which the pass can no longer be cancelled. ``memory`` holds what earlier tries were answered.
+    ``prepared`` is called once it is known that there is something to compact."""
 
     tell: Callable[[NoticeText], None]
     seal: Callable[[], None]
     memory: SummaryMemory
+    prepared: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class CompactionPass:
         """Does it all. Raises ``NothingToCompactError``, or another ``MusepiError`` when it failed."""
         self._report("prepare")
         prepared = await self._prepare()
+        self._hooks.prepared()
         draft = await self._supplied(prepared) or await self._summarised(prepared)
         self._hooks.seal()
         try:
@@ -137,7 +142,7 @@ class CompactionPass:
         given = answer.compaction
         if given is None:
             return None
-        check_supplied(given, prepared.preparation)
+        check_supplied(given, prepared.preparation, answer.by)
         after = await asyncio.to_thread(
             self._tokens_after, prepared, given.first_kept_entry_id, given.summary, ()
         )
@@ -217,7 +222,7 @@ class CompactionPass:
             compaction.model_context_window,
             settings.model_roles,
             services.gateway,
-            compaction.remote_endpoint,
+            None if self._order.by_model else compaction.remote_endpoint,
         )
         if chain.unknown:
             self._hooks.tell(notices.unknown_candidates(chain.unknown))

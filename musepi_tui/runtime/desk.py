@@ -31,6 +31,7 @@ from musepi_tui.runtime.intents import (
     ExportSession,
     Flush,
     MoveLeaf,
+    NavigateTree,
     RenameSession,
     Retry,
     SelectModel,
@@ -45,6 +46,7 @@ from musepi_tui.runtime.intents import (
 from musepi_tui.runtime.naming import PendingName
 from musepi_tui.runtime.opening import ReadOnly
 from musepi_tui.runtime.outcome import Outcome
+from musepi_tui.runtime.post import Post
 from musepi_tui.runtime.queue import MessageQueue, QueuedMessage
 from musepi_tui.runtime.services import Services
 from musepi_tui.runtime.settling import Settle, settle_with
@@ -53,8 +55,8 @@ from musepi_tui.runtime.upkeep import MaintenanceIntent, Upkeep
 from musepi_tui.runtime.worker import Worker
 from musepi_tui.runtime.workplace import Workplace
 from musepi_tui.session.entries import LoadIssue
+from musepi_tui.session.places import place_of
 from musepi_tui.session.totals import Totals
-from musepi_tui.session.tree import SessionTree
 from musepi_tui.storage.titles import clean_title
 
 LEAVE_WITHIN_S = 1.5
@@ -76,8 +78,6 @@ SessionIntent: TypeAlias = (
     | Choice
     | MaintenanceIntent
 )
-_PLACES = frozenset({"message", "custom_message", "compaction", "branch_summary"})
-"""Types of entries that are a place to people; what else comes last belongs to the one before (tui 5.5)."""
 
 CHANGING = (
     SubmitPrompt,
@@ -85,6 +85,7 @@ CHANGING = (
     CompactIdle,
     Shake,
     MoveLeaf,
+    NavigateTree,
     Retry,
     SelectModel,
     SetThinking,
@@ -109,6 +110,7 @@ class Desk:
     worker: Worker
     upkeep: Upkeep
     naming: PendingName
+    post: Post
     issues: tuple[LoadIssue, ...] = ()
     notices: tuple[Notice, ...] = ()
     read_totals: Callable[[], Totals] | None = None
@@ -287,7 +289,7 @@ class Desk:
         self.worker.submit(QueuedMessage(intent.text, intent.images), intent.delivery, settle)
 
     def _set_label(self, label: str, entry_id: str | None, settle: Settle) -> None:
-        target = _place_of(self.history.tree) if entry_id is None else entry_id
+        target = place_of(self.history.tree) if entry_id is None else entry_id
         if target is None:
             settle("There is no entry to label yet.")
             return
@@ -333,10 +335,3 @@ class Desk:
         self.workplace.mode = mode
         self.services.bus.emit(ModeChanged(mode))
         settle(None)
-
-
-def _place_of(tree: SessionTree) -> str | None:
-    """The entry people see the session stand at; None for an empty one."""
-    leaf = tree.display_leaf
-    places = (head.id for head in reversed(tree.path(leaf)) if head.type in _PLACES) if leaf else ()
-    return next(iter(places), leaf)

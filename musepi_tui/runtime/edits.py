@@ -31,6 +31,16 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchDraft:
+    """A summary of the branch that is left, ready to be stored. ``usage`` is what writing it took."""
+
+    summary: str
+    details: Any = None
+    from_extension: bool = False
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionDraft:
     """A finished pass, ready to be committed: a compaction without id, parent and time.
 

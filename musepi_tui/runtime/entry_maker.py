@@ -4,9 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from musepi_tui.base.clock import Clock, iso_time
-from musepi_tui.runtime.edits import CompactionDraft, Edit, compaction_entry, edit_entry
+from musepi_tui.runtime.edits import BranchDraft, CompactionDraft, Edit, compaction_entry, edit_entry
 from musepi_tui.runtime.memory import SessionMemory
-from musepi_tui.session.entries import Entry, StateEntry
+from musepi_tui.session.entries import BranchSummaryEntry, Entry, StateEntry
+from musepi_tui.session.tree import LEAF_MARK
+
+ROOT = "root"
+"""``fromId`` of a branch summary that has no entry before it (compaction 10.1)."""
 
 
 class EntryMaker:
@@ -34,6 +38,24 @@ class EntryMaker:
         made = self.edits(edits, pruned_at_ms)
         parent = made[-1].id if made else self._memory.tree.leaf_id
         return [*made, compaction_entry(draft, (self._memory.new_id(made), parent, self.now()))]
+
+    def leaf_mark(self, leaf_id: str | None) -> StateEntry:
+        """The entry that keeps a move of the leaf to ``leaf_id`` over a restart."""
+        fields: dict[str, Any] = {"customType": LEAF_MARK, "data": {}}
+        return StateEntry(self._memory.new_id(), leaf_id, self.now(), type="custom", fields=fields)
+
+    def branch_summary(self, leaf_id: str | None, draft: BranchDraft) -> BranchSummaryEntry:
+        """The summary of the branch that is left, at the place that is gone on from."""
+        return BranchSummaryEntry(
+            self._memory.new_id(),
+            leaf_id,
+            self.now(),
+            from_id=leaf_id or ROOT,
+            summary=draft.summary,
+            details=draft.details,
+            from_extension=draft.from_extension,
+            usage=draft.usage,
+        )
 
     def states(self, wanted: Sequence[tuple[str, Mapping[str, Any]]]) -> list[StateEntry]:
         """State entries (type, fields), in a row under the leaf."""

@@ -68,18 +68,21 @@ def _messages(ids: Iterable[str], read: ReadEntry) -> list[JsonEvent]:
     return [message for message in found if message is not None]
 
 
-def _session_ready(event: ev.SessionReady, _: ReadEntry) -> tuple[JsonEvent, ...]:
+def _session_ready(event: ev.SessionReady, read: ReadEntry) -> tuple[JsonEvent, ...]:
     if event.reason == "start":
         return ()
     view = event.view
-    return (
-        {
-            "type": "session_changed",
-            "id": view.header.id,
-            "file": str(view.file) if view.file else None,
-            "reason": event.reason,
-        },
-    )
+    changed: JsonEvent = {
+        "type": "session_changed",
+        "id": view.header.id,
+        "file": str(view.file) if view.file else None,
+        "reason": event.reason,
+    }
+    document = view.tree.leaf_id if event.reason == "handoff" else None
+    if document is None:
+        return (changed,)
+    # The only message that is stored before its session is open.
+    return (changed, *_entry_appended(ev.EntryAppended(read(document)), read))
 
 
 def _entry_appended(event: ev.EntryAppended, _: ReadEntry) -> tuple[JsonEvent, ...]:
@@ -274,6 +277,24 @@ def _context_pruned(event: ev.ContextPruned, _: ReadEntry) -> tuple[JsonEvent, .
     return ({"type": "context_pruned", **shape},)
 
 
+def _branch_summary_started(event: ev.BranchSummaryStarted, _: ReadEntry) -> tuple[JsonEvent, ...]:
+    return ({"type": "branch_summary_start", "targetId": event.target_id},)
+
+
+def _branch_summary_ended(event: ev.BranchSummaryEnded, _: ReadEntry) -> tuple[JsonEvent, ...]:
+    shape: JsonEvent = {"type": "branch_summary_end", "aborted": event.aborted}
+    if event.entry_id is not None:
+        shape["summaryEntryId"] = event.entry_id
+    if event.error is not None:
+        shape["errorMessage"] = event.error
+    return (shape,)
+
+
+def _leaf_moved(event: ev.LeafMoved, _: ReadEntry) -> tuple[JsonEvent, ...]:
+    shape: JsonEvent = {"type": "tree_moved", "from": event.old_leaf_id, "to": event.new_leaf_id}
+    return (shape if event.summary_entry_id is None else shape | {"summaryEntryId": event.summary_entry_id},)
+
+
 def _model_promoted(event: ev.ModelPromoted, _: ReadEntry) -> tuple[JsonEvent, ...]:
     shape = {"from": event.from_model, "to": event.to_model, "reason": event.reason}
     return ({"type": "model_promoted", **shape},)
@@ -322,6 +343,9 @@ _ROWS: dict[type[Any], Callable[[Any, ReadEntry], tuple[JsonEvent, ...]]] = {
     ev.QueueChanged: _queue_changed,
     ev.UsageChanged: _usage_changed,
     ev.ContextPruned: _context_pruned,
+    ev.BranchSummaryStarted: _branch_summary_started,
+    ev.BranchSummaryEnded: _branch_summary_ended,
+    ev.LeafMoved: _leaf_moved,
     ev.ModelPromoted: _model_promoted,
     ev.ExtensionFailed: _extension_failed,
     ev.Notice: _notice,

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.providers.types import BlockEvent, Model
+from musepi_tui.runtime.tree_events import BranchSummaryEnded, BranchSummaryStarted, LeafMoved
 from musepi_tui.session.entries import Entry, LoadIssue, SessionHeader
 from musepi_tui.session.messages import Usage
 from musepi_tui.session.tree import SessionTree
@@ -25,6 +26,7 @@ class Phase(StrEnum):
     TOOLS = "tools"
     RETRYING = "retrying"
     MAINTAINING = "maintaining"
+    NAVIGATING = "navigating"
     CLOSING = "closing"
 
 
@@ -78,7 +80,9 @@ class SessionView:
     cwd: Path | None = None
 
 
-Reason: TypeAlias = Literal["start", "new", "resume", "reload", "fork", "clone", "move", "import"]
+Reason: TypeAlias = Literal[
+    "start", "new", "resume", "reload", "fork", "clone", "branch", "move", "import", "handoff"
+]
 """Why a session is open now; ``reload``: one that may only be read was read again."""
 
 
@@ -241,7 +245,7 @@ class MaintenanceStarted:
 @dataclass(frozen=True, slots=True)
 class MaintenanceProgress:
     """Where a pass is: ``phase`` is ``prepare``, ``summary`` (``done`` of ``total`` requests), ``window``
-    (the same for a long history summarised in parts) or ``write``.
+    (the same for a long history summarised in parts), ``write``, or ``handoff``.
 
     ``elapsed_ms`` counts from ``MaintenanceStarted``; tokens are those of the summary requests.
     """
@@ -473,6 +477,9 @@ Event: TypeAlias = (
     | IntentSettled
     | EndDropped
     | EndRestored
+    | BranchSummaryStarted
+    | BranchSummaryEnded
+    | LeafMoved
     | ContextPruned
     | ModelPromoted
     | IdleCountdown

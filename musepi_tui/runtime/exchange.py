@@ -14,6 +14,7 @@ from musepi_tui.runtime.intents import (
     CloneSession,
     DeleteSession,
     ForkSession,
+    Handoff,
     Intent,
     MoveSession,
     NewSession,
@@ -25,6 +26,7 @@ from musepi_tui.runtime.settling import BUSY, Settle, settle_with
 from musepi_tui.runtime.stage import Stage
 from musepi_tui.runtime.switching import (
     Prepare,
+    fork_reason,
     prepare_clone,
     prepare_fork,
     prepare_move,
@@ -61,6 +63,8 @@ class Exchange:
                 settle_with(self._children.start("deleting", self._delete(intent, settle)), settle)
             case ForkSession() | CloneSession() | MoveSession() | WaitForSession():
                 self._change(desk, intent, settle)
+            case Handoff(focus):
+                self._hand_off(desk, focus, settle)
             case _:
                 if isinstance(intent, Cancel) and self._stop_waiting():
                     settle(None, {"cancelled": "waiting"})
@@ -101,6 +105,16 @@ class Exchange:
         else:
             self._copy(desk, intent, settle)
 
+    def _hand_off(self, desk: Desk | None, focus: str | None, settle: Settle) -> None:
+        """Another session that begins with a document about the open one. One that is only read may have gone
+        on elsewhere: its document would be about the past."""
+        if desk is None:
+            settle(self._stage.failure)
+        elif desk.read_only is not None:
+            settle(desk.read_only.reason)
+        else:
+            desk.worker.hand_off(focus, settle)
+
     def _copy(self, desk: Desk, intent: ForkSession | CloneSession, settle: Settle) -> None:
         history, cwd = desk.history, desk.workplace.cwd
         if isinstance(intent, CloneSession):
@@ -108,7 +122,7 @@ class Exchange:
             asked = BeforeSwitch("clone", None)
         else:
             prepare = partial(prepare_fork, history, intent.entry_id, cwd, self._options)
-            asked = BeforeSwitch("fork", None)
+            asked = BeforeSwitch(fork_reason(history, intent.entry_id), None)
         self._stop_waiting()
         settle_with(self._children.start("copying", self._copy_saved(desk, prepare, settle, asked)), settle)
 

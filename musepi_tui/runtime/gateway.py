@@ -102,6 +102,19 @@ class ModelGateway:
         self._recorded = (model_key, thinking)
         return entries
 
+    def standing_entries(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
+        """The state entries a session begins with that goes on with this model and level. A model that only
+        stands in is left behind: the session's own one is named."""
+        own = self._recorded[0] if self._stands_in else None
+        key = own or (None if self._model is None else self._model.key)
+        if key is None:
+            return ()
+        provider, _, model_id = key.partition("/")
+        return (
+            ("model_change", {"provider": provider, "modelId": model_id, "model": key}),
+            ("thinking_level_change", {"thinkingLevel": self._thinking.value}),
+        )
+
     def available(self) -> tuple[Model, ...]:
         """Models with credentials."""
         return self._registry.available()

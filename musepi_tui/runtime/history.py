@@ -11,14 +11,16 @@ from typing import Any
 
 from musepi_tui.base.clock import Clock
 from musepi_tui.base.errors import MaintenanceError
-from musepi_tui.runtime.edits import CompactionDraft, Edit, plan_for
+from musepi_tui.runtime.edits import BranchDraft, CompactionDraft, Edit, plan_for
 from musepi_tui.runtime.entry_maker import EntryMaker
 from musepi_tui.runtime.events import EndDropped, EndRestored, EntryAppended, Event
 from musepi_tui.runtime.memory import End, SessionMemory
+from musepi_tui.runtime.moves import Moved, MoveWriter
 from musepi_tui.runtime.saving import Saver
 from musepi_tui.runtime.threads import Checkpoint, run_stoppable
 from musepi_tui.session.entries import (
     KEEP_NOTHING,
+    BranchSummaryEntry,
     CompactionEntry,
     CustomMessageEntry,
     Entry,
@@ -28,9 +30,10 @@ from musepi_tui.session.entries import (
     StateEntry,
 )
 from musepi_tui.session.messages import Content, Message, UserMessage
+from musepi_tui.session.places import place_of
 from musepi_tui.session.rebuild import SessionContext
 from musepi_tui.session.totals import Totals
-from musepi_tui.session.tree import LEAF_MARK, SessionTree
+from musepi_tui.session.tree import SessionTree
 from musepi_tui.storage.bodies import Bodies
 from musepi_tui.storage.entry_file import Appended, Changes, RecoveryNeededError
 from musepi_tui.storage.lines import Title, unplaced_head
@@ -134,15 +137,7 @@ class History:
 
     def messages_since(self, entry_id: str | None) -> tuple[MessageEntry, ...]:
         """The messages on the path behind an entry (None: all of them), oldest first."""
-        found: list[MessageEntry] = []
-        current = self.tree.leaf_id
-        while current is not None and current != entry_id:
-            head = self.tree.head(current)
-            entry = self._memory.bodies.get(head) if head.type == "message" else None
-            if isinstance(entry, MessageEntry):
-                found.append(entry)
-            current = head.parent_id
-        return tuple(reversed(found))
+        return self._memory.messages_since(entry_id)
 
     def close(self) -> None:
         """Gives the descriptor for reading back; what is in memory can still be read."""
@@ -213,22 +208,27 @@ class History:
         self._saver.set_title(title)
         return entry
 
-    async def move_leaf(self, entry_id: str | None) -> None:
+    async def move_leaf(self, leaf_id: str | None, draft: BranchDraft | None = None) -> Moved | None:
         """Goes on from another entry, or with None from before the first one; a line keeps that over a
-        restart.
+        restart: the summary ``draft`` of the branch that is left, or a mark.
 
-        Does nothing when people see that entry as the current one already. Raises ``EntryNotFoundError``.
+        Does nothing, and gives None, when people see that entry as the current one already and there is no
+        summary. Raises ``EntryNotFoundError`` for an unknown entry and ``SessionError`` when it cannot be
+        written; nothing was changed then. So it is when the wait for the context of that place is cancelled.
         """
-        there = self.tree.with_leaf(entry_id)
-        if self.tree.display_leaf == entry_id:
-            return
-        state = await self._memory.read(there)
-        mark: dict[str, Any] = {"customType": LEAF_MARK, "data": {}}
-        entry = StateEntry(self._memory.new_id(), entry_id, self._maker.now(), type="custom", fields=mark)
-        self._store([entry], None)
-        self._memory.live.take(state)
+        leaf_id = self.tree.with_leaf(leaf_id).leaf_id
+        if draft is None and self.tree.display_leaf == leaf_id:
+            return None
+        written = await MoveWriter(self._memory, self._maker, self._saver).write(leaf_id, draft)
+        old_leaf_id = place_of(self.tree)
+        self._memory.move(written.entry, written.heads, written.state)
         self.generation += 1
         self._saver.sync_soon()
+        self._announce([written.entry])
+        summary = written.entry if isinstance(written.entry, BranchSummaryEntry) else None
+        moved = Moved(old_leaf_id, place_of(self.tree), summary, written.state.context)
+        self._emit(moved.event)
+        return moved
 
     def hide(self, entry_ids: Collection[str]) -> None:
         """Takes a failed answer, and results that belong to it, out of the live messages; the entries

@@ -19,7 +19,8 @@ and must still come within the lifetime of a prompt cache."""
 class IdleClock:
     """Calls ``elapsed`` when the session was left alone for the configured time and its context is large.
 
-    ``is_busy`` tells whether something is being done.
+    Once for what was said last: a pass that failed, or freed too little, would else come again and again
+    while nobody looks. ``is_busy`` tells whether something is being done.
     """
 
     def __init__(self, services: Services, elapsed: Callable[[], None], is_busy: Callable[[], bool]) -> None:
@@ -28,6 +29,7 @@ class IdleClock:
         self._is_busy = is_busy
         self._editor_empty = True
         self._waiting: asyncio.Task[None] | None = None
+        self._spent_on: str | None = None
 
     def gates(self) -> IdleGates:
         """What an idle pass depends on besides the context."""
@@ -67,12 +69,17 @@ class IdleClock:
         gates = self.gates()
         compaction = self._services.settings.compaction
         allowed = gates.enabled and strategy_of(compaction) is not Strategy.OFF
-        if not allowed or gates.busy or not gates.editor_empty:
+        if not allowed or gates.busy or not gates.editor_empty or self._newest_message() == self._spent_on:
             return False
         return 0 < gates.threshold_tokens <= self._services.meter.measure().decision
+
+    def _newest_message(self) -> str | None:
+        ids = self._services.history.message_entry_ids
+        return ids[-1] if ids else None
 
     async def _wait(self, seconds: float) -> None:
         await self._services.clock.sleep(seconds)
         self._waiting = None
+        self._spent_on = self._newest_message()
         self._services.bus.emit(IdleCountdown(None))
         self._elapsed()

@@ -41,14 +41,42 @@ class MeasureContext:
 
 @dataclass(frozen=True, slots=True)
 class MoveLeaf:
-    """Go on from another entry of this session. Settles when it is done."""
+    """Go on from exactly this entry of the session. Settles when it is done."""
 
     entry_id: str
 
 
 @dataclass(frozen=True, slots=True)
+class NavigateTree:
+    """Go on from another entry of this session (compaction 10.1). Settles when it is done or cancelled.
+
+    A user message, and a custom message the agent did not inject, are gone on from before them: their text
+    comes back to be edited. ``summarize`` leaves a summary of the branch that is left at the new place;
+    ``instructions`` replace the prompt for it. Settles with ``cancelled``, ``leafId`` (the entry gone on
+    from, None before the first one), ``oldLeafId``, and where they apply ``aborted`` (the person cancelled
+    the summary), ``unchanged`` (already there), ``editorText`` and ``summaryEntryId``.
+    """
+
+    target_id: str
+    summarize: bool = False
+    instructions: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """Go on in a new session that begins with a document about this one (compaction 9).
+
+    Settles when the new session is open, with ``document``, ``sessionFile``, ``sessionId`` and, when it was
+    written, ``savedPath``.
+    """
+
+    focus: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
-    """Stop the first of: compaction, retry wait, turn. ``only_maintenance`` leaves a turn alone."""
+    """Stop the first of: handoff, compaction, branch summary, retry wait, turn. ``only_maintenance`` leaves a
+    turn alone."""
 
     only_maintenance: bool = False
 
@@ -229,6 +257,8 @@ Intent: TypeAlias = (
     | SetAutoCompaction
     | MeasureContext
     | MoveLeaf
+    | NavigateTree
+    | Handoff
     | Cancel
     | AnswerApproval
     | SelectModel

@@ -82,10 +82,11 @@ class Briefing:
 @dataclass(frozen=True, slots=True)
 class TurnHooks:
     """What a turn tells its owner: ``accepted`` once its prompts are stored, ``prompted`` after each message
-    of the person, ``boundary`` when results are stored and another request follows; it is waited for."""
+    of the person with its number, ``boundary`` when results are stored and another request follows; it is
+    waited for."""
 
     accepted: Callable[[], None]
-    prompted: Callable[[], None]
+    prompted: Callable[[int], None]
     boundary: Callable[[AssistantMessage], Awaitable[None]]
 
 
@@ -301,7 +302,7 @@ class Turn:
     def _accept(self, prompts: Sequence[QueuedMessage], hooks: TurnHooks) -> None:
         for prompt in prompts:
             self._services.history.append_message(self._user_message(prompt))
-            hooks.prompted()
+            hooks.prompted(prompt.submission)
 
     def _user_message(self, prompt: QueuedMessage) -> UserMessage:
         now_ms = self._services.clock.now_ms()

@@ -1,9 +1,9 @@
 """The only door to context maintenance: facts in, steps performed, until a Stop (architecture 5)."""
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from musepi_tui.base.errors import (
@@ -13,10 +13,11 @@ from musepi_tui.base.errors import (
     NothingToCompactError,
     ProviderError,
 )
-from musepi_tui.base.resources import render_prompt
+from musepi_tui.base.resources import read_prompt, render_prompt
 from musepi_tui.maintenance import notices
 from musepi_tui.maintenance.chain import Chain
 from musepi_tui.maintenance.facts import Facts, IdleGates, Outcome
+from musepi_tui.maintenance.modes import refuse_mode, shuns_endpoint, wants_endpoint
 from musepi_tui.maintenance.notices import NoticeText
 from musepi_tui.maintenance.policy import chain_after, next_step
 from musepi_tui.maintenance.run import Run
@@ -39,6 +40,7 @@ from musepi_tui.maintenance.steps import (
 )
 from musepi_tui.maintenance.triggers import (
     ManualRequested,
+    PromptPending,
     Reason,
     Signal,
     Stop,
@@ -48,48 +50,45 @@ from musepi_tui.maintenance.triggers import (
 )
 from musepi_tui.runtime.announce import Announcement
 from musepi_tui.runtime.compaction import CompactionPass, PassHooks, PassOrder
-from musepi_tui.runtime.events import MaintenanceResult, Notice
+from musepi_tui.runtime.dead_end import DeadEnd
+from musepi_tui.runtime.events import MaintenanceResult
 from musepi_tui.runtime.failed_turn import FailedTurn
+from musepi_tui.runtime.handoff import HandedOff, HandoffDoor, HandoffOrder, hand_off
 from musepi_tui.runtime.maintenance_facts import Standing, has_delivered, read_facts
+from musepi_tui.runtime.notifier import Notifier
 from musepi_tui.runtime.promotion import try_promote
 from musepi_tui.runtime.pruner import Pruner, ShakeResult
+from musepi_tui.runtime.queue import MessageQueue
 from musepi_tui.runtime.relief import Relief
 from musepi_tui.runtime.services import Services
+from musepi_tui.runtime.shaker import Shaker
 from musepi_tui.runtime.staging import SummaryMemory
-from musepi_tui.session.messages import StopReason, UserMessage
-from musepi_tui.settings.schema import CompactionSettings
+from musepi_tui.session.messages import StopReason
 from musepi_tui.tools.types import ArtifactSink
 
 REMINDER = "incomplete-reminder"
 """Custom type of the message that asks for smaller steps (compaction 2.4), and the name of its prompt."""
 
-MANUAL_MODES = frozenset({"summary", "soft", "shake"})
-"""Modes of ``/compact``; the first two mean a summary written by a model over the ordinary path."""
+AUTO_FOCUS = "handoff-auto-focus"
+"""The prompt that says what an automatic handoff dwells on (compaction 9.1)."""
 
 _SUCCESS = frozenset({StopReason.STOP, StopReason.TOOL_USE})
 
 
-@dataclass(frozen=True, slots=True)
-class _Situation:
-    """What a dead end holds for: the newest user message, the model and the settings."""
-
-    user_entry_id: str | None
-    model: str | None
-    settings: CompactionSettings
-
-
 class _Handle:
-    """Cancels the task that is maintaining, until the pass is sealed."""
+    """Cancels the task that is maintaining, until the pass is sealed. ``is_handoff``: a document is being
+    written for a new session."""
 
     def __init__(self, reason: Reason) -> None:
         self.reason = reason
+        self.is_handoff = False
         self.requested = False
+        self.is_sealed = False
         self._task = asyncio.current_task()
-        self._sealed = False
 
     def cancel(self) -> bool:
         """Whether there was something to cancel."""
-        if self._sealed or self._task is None:
+        if self.is_sealed or self._task is None:
             return False
         if not self.requested:
             self.requested = True
@@ -98,7 +97,7 @@ class _Handle:
 
     def seal(self) -> None:
         """From now on it is too late: the pass is being written."""
-        self._sealed = True
+        self.is_sealed = True
 
     def was_ours(self) -> bool:
         """Whether a ``CancelledError`` came from here alone; then it is used up."""
@@ -106,49 +105,86 @@ class _Handle:
 
 
 @dataclass(slots=True)
-class _Course:
-    """One course of maintenance. ``handle`` is that of a manual pass, ``focus`` what it shall heed."""
+class Ledger:
+    """What is counted from one session into the one it was handed off to: a handoff must not lift a cap."""
 
+    chain: Chain = field(default_factory=Chain)
+    dead_end: DeadEnd = field(default_factory=DeadEnd)
+    last_result: MaintenanceResult | None = None
+
+
+@dataclass(slots=True)
+class _Course:
+    """One course of maintenance. ``handle`` is that of a manual pass.
+
+    ``services`` are those of the session that is open: after a handoff it is another one. ``refused`` is why
+    a handoff is not to be had, until that was told.
+    """
+
+    signal: Signal
+    services: Services
     announcement: Announcement
     failed_turn: FailedTurn
     handle: _Handle | None
-    focus: str | None = None
+    refused: MusepiError | None = None
+
+    def order(self, step: Pass) -> PassOrder:
+        """A summary as this course wants it."""
+        signal = self.signal
+        if not isinstance(signal, ManualRequested):
+            return PassOrder(step.reason, mid_turn=step.mid_turn)
+        return PassOrder(step.reason, signal.focus, step.mid_turn, shuns_endpoint(signal.mode))
+
+    def take_refusal(self, *, is_replaced: bool) -> tuple[NoticeText, ...]:
+        """What is to be told, once, of a handoff that is not to be had. That there is too little for one goes
+        without saying where there is nothing to summarise either."""
+        error, self.refused = self.refused, None
+        if error is None or (isinstance(error, NothingToCompactError) and not is_replaced):
+            return ()
+        is_small = isinstance(error, NothingToCompactError)
+        cause = notices.TOO_LITTLE_TO_HAND_OFF if is_small else str(error)
+        return (notices.no_handoff(cause, is_replaced=is_replaced),)
 
 
 class Maintainer:
     """Maintains the context of one session, one pass at a time.
 
     It assumes that nothing else changes the history while a pass runs; a pass notices when something did.
-    ``last_result`` is what the newest course of maintenance did, None when it ran no pass.
-    ``has_queued_input`` tells whether a message of the person waits, ``idle_gates`` what the idle clock
-    knows.
+    ``queue`` is where messages of the person wait, ``idle_gates`` tells what the idle clock knows. ``ledger``
+    goes on in the session a handoff opens; ``door`` leads there, None when nothing does.
     """
 
     def __init__(
         self,
         services: Services,
         artifacts: ArtifactSink,
-        has_queued_input: Callable[[], bool],
+        queue: MessageQueue,
         idle_gates: Callable[[], IdleGates],
     ) -> None:
         self._services = services
         self._artifacts = artifacts
-        self._has_queued_input = has_queued_input
+        self._queue = queue
         self._idle_gates = idle_gates
         self._pruner = Pruner(services, artifacts)
         self._relief = Relief(services.history)
+        self._shaker = Shaker(services, self._pruner, self._relief)
         self._memory = SummaryMemory()
-        self._chain = Chain()
         self._lock = asyncio.Lock()
         self._handles: list[_Handle] = []
-        self._told: set[str] = set()
-        self._dead_end: _Situation | None = None
-        self.last_result: MaintenanceResult | None = None
+        self._notifier = Notifier(services.bus)
+        self.ledger = Ledger()
+        self.door: HandoffDoor | None = None
 
     @property
-    def running(self) -> bool:
-        """Whether a pass runs; true already while ``MaintenanceStarted`` is handled."""
-        return bool(self._handles)
+    def last_result(self) -> MaintenanceResult | None:
+        """What the newest course of maintenance did, None when it ran no pass."""
+        return self.ledger.last_result
+
+    @property
+    def running(self) -> str | None:
+        """The word for the pass that runs, already while ``MaintenanceStarted`` is handled; None at rest."""
+        is_handoff = any(handle.is_handoff for handle in self._handles)
+        return "handoff" if is_handoff else "compaction" if self._handles else None
 
     async def shake(self, mode: Literal["elide", "images"]) -> ShakeResult:
         """Frees room for a person; told as a pass, which stores no summary.
@@ -158,19 +194,41 @@ class Maintainer:
         with self._handle(Reason.MANUAL) as handle:
             try:
                 async with self._lock:
-                    return await self._shake_by_hand(mode, handle)
+                    result = await self._shaker.by_hand(mode, handle.seal)
             except asyncio.CancelledError:
                 if handle.was_ours():
                     raise CompactionStoppedError(notices.CANCELLED) from None
+                raise
+        if result.regions or result.images:
+            self.ledger.dead_end.lift()
+        return result
+
+    async def hand_off(self, focus: str | None) -> HandedOff:
+        """Goes on in a new session, for a person; told as a pass.
+
+        Raises ``CompactionStoppedError`` when it was cancelled, ``MusepiError`` when it failed; nothing was
+        changed then.
+        """
+        with self._handle(Reason.MANUAL) as handle:
+            try:
+                async with self._lock:
+                    return await self._hand_off_by_hand(focus, handle)
+            except asyncio.CancelledError:
+                if handle.was_ours():
+                    raise CompactionStoppedError(notices.HANDOFF_CANCELLED) from None
                 raise
 
     def cancel(self) -> bool:
         """Cancels what is running; history stays as it was. False when nothing can be cancelled."""
         return any([handle.cancel() for handle in self._handles])
 
-    def note_prompt(self) -> None:
-        """A message of the person was stored: what earlier ones have cost does not count any more."""
-        self._chain = Chain()
+    def note_prompt(self, submission: int) -> None:
+        """A message of the person was stored: what earlier ones have cost does not count any more.
+
+        ``submission`` is its number, which tells whether it waited already when maintenance gave up.
+        """
+        self.ledger.chain = self.ledger.chain.after_prompt()
+        self.ledger.dead_end.note_prompt(self._services, submission)
 
     async def consider(self, signal: Signal) -> Stop:
         """Does what the signal calls for, and says how the runtime goes on.
@@ -178,12 +236,15 @@ class Maintainer:
         A manual pass replaces a running automatic one; a second manual one is refused.
         """
         self._note_answer(signal)
+        self.ledger.dead_end.begin(self._services)
         if not isinstance(signal, ManualRequested):
             async with self._lock:
                 return await self._drive(signal, None)
         refusal = self._refusal(signal)
         if refusal is not None:
             return Stop(blocked=True, error=refusal)
+        if wants_endpoint(signal.mode) and not self._services.settings.compaction.remote_endpoint:
+            self._notifier.tell(notices.NO_ENDPOINT)
         with self._handle(Reason.MANUAL) as handle:
             for other in self._handles:
                 if other is not handle:
@@ -199,13 +260,7 @@ class Maintainer:
     def _refusal(self, signal: ManualRequested) -> str | None:
         if any(handle.reason is Reason.MANUAL for handle in self._handles):
             return notices.ALREADY_RUNNING
-        if signal.mode is None:
-            return None
-        if signal.mode.lower() not in MANUAL_MODES:
-            return f'There is no compaction mode "{signal.mode}"; use {", ".join(sorted(MANUAL_MODES))}.'
-        if signal.mode.lower() == Strategy.SHAKE and signal.focus:
-            return "shake takes no focus: nothing is summarised. Use /compact shake, or /compact FOCUS."
-        return None
+        return refuse_mode(signal.mode, signal.focus)
 
     def _note_answer(self, signal: Signal) -> None:
         if isinstance(signal, TurnFinished | ToolBoundary):
@@ -213,37 +268,39 @@ class Maintainer:
             succeeded = message.stop_reason in _SUCCESS
             # A cut-off answer is dropped and given again; if it counted, that could go on for ever.
             delivered = succeeded and has_delivered(message)
-            self._chain = self._chain.after_answer(delivered=delivered, succeeded=succeeded)
+            self.ledger.chain = self.ledger.chain.after_answer(delivered=delivered, succeeded=succeeded)
 
     async def _drive(self, signal: Signal, handle: _Handle | None) -> Stop:
-        focus = signal.focus if isinstance(signal, ManualRequested) else None
         announcement = Announcement(self._services)
-        course = _Course(announcement, FailedTurn(self._services.history), handle, focus)
+        failed_turn = FailedTurn(self._services.history)
+        course = _Course(signal, self._services, announcement, failed_turn, handle)
         run = Run.start(signal)
         relieved_tokens = self._relief.tokens
         stop: Stop | None = None
         try:
             while True:
-                run, step = next_step(run, await self._facts(signal, relieved_tokens))
-                self._chain = chain_after(self._chain, run, step)
+                facts = await self._facts(course, relieved_tokens)
+                run, step = next_step(run, facts)
+                self.ledger.chain = chain_after(run, step, facts)
                 if isinstance(step, Stop):
                     stop = step
                     return step
                 run = run.after(await self._perform(step, course, run.outcome))
         finally:
-            self.last_result = announcement.result
+            self.ledger.last_result = announcement.result
             announcement.close(stop)
             self._services.tokens.estimate.trim(self._services.history.messages)
 
-    async def _facts(self, signal: Signal, relieved_tokens: int) -> Facts:
+    async def _facts(self, course: _Course, relieved_tokens: int) -> Facts:
         standing = Standing(
-            self._chain,
+            self.ledger.chain,
             self._idle_gates(),
-            dead_end=self._dead_end is not None and self._dead_end == self._situation(),
-            queued_input=self._has_queued_input(),
+            dead_end=self.ledger.dead_end.holds(course.signal, course.services),
+            queued_input=len(self._queue) > 0,
             relieved_tokens=relieved_tokens,
+            can_hand_off=self.door is not None,
         )
-        return await read_facts(self._services, signal, standing)
+        return await read_facts(course.services, course.signal, standing)
 
     async def _perform(self, step: WorkStep, course: _Course, before: Outcome) -> Outcome:
         """Does one step. A step that only tells something leaves the outcome as it was ``before``."""
@@ -256,35 +313,16 @@ class Maintainer:
             case Pass():
                 return await self._run_pass(step, course)
             case Notify(texts):
-                self._tell_all(texts)
+                self._notifier.tell_all(texts)
                 return before
             case DeclareDeadEnd():
-                self._declare_dead_end(step, course.announcement.entry_id)
+                self._declare_dead_end(step, course)
                 return before
             case Refuse():
                 course.announcement.refuse(step)
                 return before
             case _:
-                return self._perform_turn_step(step, course)
-
-    def _perform_turn_step(self, step: TurnStep, course: _Course) -> Outcome:
-        changed = True
-        match step:
-            case HideTurn():
-                changed = course.failed_turn.hide()
-            case DropTurn():
-                changed = course.failed_turn.drop()
-            case RestoreTurn():
-                changed = course.failed_turn.restore()
-            case Promote(model_key):
-                changed = try_promote(self._services, model_key, course.failed_turn.drop_hidden)
-                return Outcome(ok=changed, changed=changed)
-            case Remind(attempt, limit):
-                text = render_prompt(REMINDER, attempt=str(attempt), limit=str(limit))
-                self._services.history.append_custom(REMINDER, text, display=False)
-            case _:
-                assert_never(step)
-        return Outcome(ok=True, changed=changed)
+                return _perform_turn_step(step, course)
 
     async def _run_pass(self, step: Pass, course: _Course) -> Outcome:
         """Runs one pass; whatever happens, the announcement knows how it ended."""
@@ -297,77 +335,83 @@ class Maintainer:
         announcement = course.announcement
         announcement.start(step)
         try:
-            if step.strategy is Strategy.SHAKE:
-                return await self._shake(announcement, handle, by_hand=step.reason is Reason.MANUAL)
-            result = await self._compact(step, course, handle)
+            return await self._produce(step, course, handle)
         except asyncio.CancelledError:
             if handle.was_ours():
-                return self._gave_up(step, Outcome(ok=False, cancelled=True))
+                return self._gave_up(step, course, Outcome(ok=False, cancelled=True))
             raise
         except NothingToCompactError as error:
+            self._notifier.tell_all(course.take_refusal(is_replaced=False))
             announcement.skipped()
             return Outcome(ok=False, error=error)
         except CompactionStoppedError as error:
-            self._tell(NoticeText("info", str(error)))
-            return self._gave_up(step, Outcome(ok=False, cancelled=True))
+            self._notifier.tell(NoticeText("info", str(error)))
+            return self._gave_up(step, course, Outcome(ok=False, cancelled=True))
         except MusepiError as error:
-            return self._gave_up(step, self._failed(step, error, announcement))
-        announcement.done(result)
-        self._services.tokens.estimate.retain(self._services.history.messages)
-        self._dead_end = None
+            return self._gave_up(step, course, _failed(step, error, announcement))
+
+    async def _produce(self, step: Pass, course: _Course, handle: _Handle) -> Outcome:
+        match step.strategy:
+            case Strategy.SHAKE:
+                by_hand = step.reason is Reason.MANUAL
+                outcome = await self._shaker.within(course.announcement, handle.seal, by_hand=by_hand)
+            case Strategy.HANDOFF:
+                outcome = await self._hand_off(step, course, handle)
+            case _:
+                hooks = PassHooks(
+                    self._notifier.tell,
+                    handle.seal,
+                    self._memory,
+                    lambda: self._notifier.tell_all(course.take_refusal(is_replaced=True)),
+                )
+                work = CompactionPass(self._services, self._artifacts, course.order(step), hooks)
+                course.announcement.done(await work.run())
+                self._services.tokens.estimate.retain(self._services.history.messages)
+                outcome = Outcome(ok=True, changed=True)
+        if outcome.changed:
+            self.ledger.dead_end.lift()
+        return outcome
+
+    async def _hand_off(self, step: Pass, course: _Course, handle: _Handle) -> Outcome:
+        """A handoff nobody asked for; unchanged when it is not to be had."""
+        order = HandoffOrder(step.reason, read_prompt(AUTO_FOCUS), handle.seal)
+        handle.is_handoff = True
+        try:
+            done = await hand_off(self._services, self.door, order)
+        except MusepiError as error:
+            handle.is_handoff = False
+            if handle.is_sealed or _is_stop(error):
+                raise
+            course.refused = error
+            return Outcome(ok=True)
+        course.services = done.services
+        course.announcement.handed_off(done.result, done.services)
         return Outcome(ok=True, changed=True)
 
-    async def _compact(self, step: Pass, course: _Course, handle: _Handle) -> MaintenanceResult:
-        order = PassOrder(step.reason, course.focus, step.mid_turn)
-        hooks = PassHooks(self._tell, handle.seal, self._memory)
-        return await CompactionPass(self._services, self._artifacts, order, hooks).run()
-
-    async def _shake_by_hand(self, mode: Literal["elide", "images"], handle: _Handle) -> ShakeResult:
-        announcement = Announcement(self._services)
-        announcement.start(Pass(Strategy.SHAKE, Reason.MANUAL))
-        begun = self._services.clock.monotonic(), self._services.meter.measure().decision
-        free = self._pruner.shake_all if mode == "elide" else self._pruner.drop_images
+    async def _hand_off_by_hand(self, focus: str | None, handle: _Handle) -> HandedOff:
+        announcement, order = Announcement(self._services), HandoffOrder(Reason.MANUAL, focus, handle.seal)
+        handle.is_handoff = True
+        announcement.start(Pass(Strategy.HANDOFF, Reason.MANUAL))
         try:
-            result = await free(handle.seal)
-            self._relief.note(result.tokens_freed)
-            self._note_shake(announcement, begun, changed=bool(result.regions or result.images))
+            done = await hand_off(self._services, self.door, order)
+            announcement.handed_off(done.result, done.services)
+        except NothingToCompactError:
+            announcement.skipped()
+            raise
+        except CompactionStoppedError:
+            raise  # it counts as aborted
         except MusepiError as error:
             announcement.failed(str(error))
             raise
         finally:
             announcement.close(None)
-        return result
+        self.ledger.dead_end.lift()
+        return done
 
-    async def _shake(self, announcement: Announcement, handle: _Handle, *, by_hand: bool) -> Outcome:
-        begun = self._services.clock.monotonic(), self._services.meter.measure().decision
-        outcome = await self._pruner.shake(handle.seal, by_hand=by_hand)
-        self._relief.note(outcome.tokens_freed)
-        self._note_shake(announcement, begun, changed=outcome.changed)
-        return outcome
-
-    def _note_shake(self, announcement: Announcement, begun: tuple[float, int], *, changed: bool) -> None:
-        """``begun``: when it began (monotonic seconds), and the context then (tokens)."""
-        if not changed:
-            announcement.skipped()
-            return
-        started_s, before = begun
-        elapsed_ms = round((self._services.clock.monotonic() - started_s) * 1000)
-        after = self._services.meter.measure().stored
-        announcement.done(
-            MaintenanceResult(None, None, tokens_before=before, tokens_after=after, duration_ms=elapsed_ms)
-        )
-        self._dead_end = None
-
-    def _failed(self, step: Pass, error: MusepiError, announcement: Announcement) -> Outcome:
-        if isinstance(error, ProviderError) and error.kind is ErrorKind.ABORTED:
-            return Outcome(ok=False, cancelled=True)
-        announcement.failed(notices.failure_text(step.reason, str(error)))
-        return Outcome(ok=False, error=error)
-
-    def _gave_up(self, step: Pass, outcome: Outcome) -> Outcome:
-        """Keeps a threshold pass that failed or was stopped from coming again at every answer."""
-        if step.reason is Reason.THRESHOLD:
-            self._dead_end = self._situation()
+    def _gave_up(self, step: Pass, course: _Course, outcome: Outcome) -> Outcome:
+        """Keeps an automatic pass that failed or was stopped from coming again at every answer."""
+        if step.reason not in (Reason.MANUAL, Reason.IDLE):
+            self.ledger.dead_end.declare(course.services, self._queue.last_submission)
         return outcome
 
     @contextmanager
@@ -380,31 +424,46 @@ class Maintainer:
         finally:
             self._handles.remove(handle)
 
-    def _declare_dead_end(self, step: DeclareDeadEnd, entry_id: str | None) -> None:
+    def _declare_dead_end(self, step: DeclareDeadEnd, course: _Course) -> None:
+        entry_id = course.announcement.entry_id
         if step.changed and entry_id is not None:
             data = {"targetId": entry_id, "warning": step.notice.text}
             self._services.history.append_state("custom", {"customType": "compaction.warning", "data": data})
-        self._tell(step.notice)
-        self._dead_end = self._situation()
+        self._notifier.tell(step.notice)
+        signal = course.signal
+        about = signal.submission if isinstance(signal, PromptPending) else 0
+        newest = self._queue.last_submission if step.for_waiting else about
+        self.ledger.dead_end.declare(course.services, newest)
 
-    def _situation(self) -> _Situation:
-        services = self._services
-        pairs = zip(services.history.message_entry_ids, services.history.messages, strict=True)
-        user_ids = [entry_id for entry_id, message in pairs if isinstance(message, UserMessage)]
-        model = services.gateway.model
-        return _Situation(
-            user_ids[-1] if user_ids else None,
-            None if model is None else model.key,
-            services.settings.compaction,
-        )
 
-    def _tell_all(self, texts: Sequence[NoticeText]) -> None:
-        for text in texts:
-            self._tell(text)
+def _perform_turn_step(step: TurnStep, course: _Course) -> Outcome:
+    changed = True
+    match step:
+        case HideTurn():
+            changed = course.failed_turn.hide()
+        case DropTurn():
+            changed = course.failed_turn.drop()
+        case RestoreTurn():
+            changed = course.failed_turn.restore()
+        case Promote(model_key):
+            changed = try_promote(course.services, model_key, course.failed_turn.drop_hidden)
+            return Outcome(ok=changed, changed=changed)
+        case Remind(attempt, limit):
+            text = render_prompt(REMINDER, attempt=str(attempt), limit=str(limit))
+            course.services.history.append_custom(REMINDER, text, display=False)
+        case _:
+            assert_never(step)
+    return Outcome(ok=True, changed=changed)
 
-    def _tell(self, text: NoticeText) -> None:
-        if text.once is not None:
-            if text.once in self._told:
-                return
-            self._told.add(text.once)
-        self._services.bus.emit(Notice(text.level, text.text, "compaction"))
+
+def _is_stop(error: MusepiError) -> bool:
+    """Whether somebody wanted the pass to end."""
+    is_abort = isinstance(error, ProviderError) and error.kind is ErrorKind.ABORTED
+    return is_abort or isinstance(error, CompactionStoppedError)
+
+
+def _failed(step: Pass, error: MusepiError, announcement: Announcement) -> Outcome:
+    if _is_stop(error):
+        return Outcome(ok=False, cancelled=True)
+    announcement.failed(notices.failure_text(step.reason, str(error)))
+    return Outcome(ok=False, error=error)

@@ -40,7 +40,7 @@ from musepi_tui.session.times import unix_ms
 from musepi_tui.settings.schema import CompactionSettings
 
 USABLE_STRATEGIES = frozenset({Strategy.SUMMARY, Strategy.SHAKE})
-"""What a pass of this version can do."""
+"""What a pass of this version can do in any session."""
 
 
 @dataclass(slots=True)
@@ -48,6 +48,7 @@ class Standing:
     """What the maintainer remembers between two runs, and what only others know.
 
     ``relieved_tokens``: what shakes of earlier runs took out since the newest answer was billed.
+    ``can_hand_off``: a new session can be opened from here.
     """
 
     chain: Chain
@@ -55,6 +56,7 @@ class Standing:
     dead_end: bool = False
     queued_input: bool = False
     relieved_tokens: int = 0
+    can_hand_off: bool = False
 
 
 async def read_facts(services: Services, signal: Signal, standing: Standing) -> Facts:
@@ -79,7 +81,7 @@ async def read_facts(services: Services, signal: Signal, standing: Standing) -> 
         reserve_tokens=0 if window is None else budget_reserve(window, compaction.reserve_tokens),
         enabled=services.meter.is_automatic,
         strategy=strategy,
-        strategies_usable=USABLE_STRATEGIES,
+        strategies_usable=_usable_strategies(standing),
         mid_turn=compaction.mid_turn_enabled,
         auto_continue=compaction.auto_continue,
         turn=_turn_of(services, signal),
@@ -90,6 +92,10 @@ async def read_facts(services: Services, signal: Signal, standing: Standing) -> 
         queued_input=standing.queued_input,
         setting_notices=_setting_notices(compaction, setting, threshold, window),
     )
+
+
+def _usable_strategies(standing: Standing) -> frozenset[Strategy]:
+    return USABLE_STRATEGIES | {Strategy.HANDOFF} if standing.can_hand_off else USABLE_STRATEGIES
 
 
 def strategy_of(compaction: CompactionSettings) -> Strategy:

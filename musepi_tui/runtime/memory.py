@@ -12,7 +12,7 @@ from musepi_tui.runtime.live import LiveMessages, LiveState, live_state, read_li
 from musepi_tui.runtime.livepath import LivePath
 from musepi_tui.runtime.saving import run_through_cancel
 from musepi_tui.runtime.threads import Checkpoint
-from musepi_tui.session.entries import Entry, EntryHead
+from musepi_tui.session.entries import Entry, EntryHead, MessageEntry
 from musepi_tui.session.messages import Message
 from musepi_tui.session.rebuild import SessionContext
 from musepi_tui.session.totals import Totals, usage_of
@@ -76,6 +76,24 @@ class SessionMemory:
             self.bodies.remember(entry)
             self.tree = self.tree.with_entry(head)
             self._count(entry)
+
+    def move(self, entry: Entry, heads: Sequence[EntryHead], state: LiveState) -> None:
+        """Takes in an entry that was appended under another leaf, whose context ``state`` is."""
+        self.remember([entry], heads)
+        self.live.take(state)
+        self.live.extend(entry)
+
+    def messages_since(self, entry_id: str | None) -> tuple[MessageEntry, ...]:
+        """The messages on the path behind an entry (None: all of them), oldest first."""
+        found: list[MessageEntry] = []
+        current = self.tree.leaf_id
+        while current is not None and current != entry_id:
+            head = self.tree.head(current)
+            entry = self.bodies.get(head) if head.type == "message" else None
+            if isinstance(entry, MessageEntry):
+                found.append(entry)
+            current = head.parent_id
+        return tuple(reversed(found))
 
     def replace(self, entries: Mapping[str, Entry]) -> None:
         """Takes in entries whose lines were written anew; those in the file only are read when needed."""

@@ -50,6 +50,16 @@ class ShakeResult:
         return self.tool_results + self.blocks
 
 
+def prune_options(services: Services) -> PruneOptions:
+    """What pruning may do now, by the settings."""
+    compaction = services.settings.compaction
+    return PruneOptions(
+        supersede_reads=compaction.supersede_reads,
+        drop_useless=compaction.drop_useless,
+        now_ms=services.clock.now_ms(),
+    )
+
+
 class Pruner:
     """Decides on edits of the live context and stores them. Each method is one pass over it."""
 
@@ -72,14 +82,14 @@ class Pruner:
 
     async def prune_stale(self) -> Outcome:
         """Blanks superseded reads and useless results."""
-        options = self._options()
+        options = prune_options(self._services)
         if not options.supersede_reads and not options.drop_useless:
             return NOTHING
         return await self._apply(lambda tail: stale_edits(tail, self._services.tokens.estimate, options))
 
     async def prune_threshold(self) -> Outcome:
         """Blanks old results."""
-        options = self._options()
+        options = prune_options(self._services)
         return await self._apply(lambda tail: threshold_edits(tail, self._services.tokens.estimate, options))
 
     async def dedup(self) -> Outcome:
@@ -116,14 +126,6 @@ class Pruner:
             case Tier.TRUNCATE_TEXTS:
                 estimate = self._services.tokens.estimate
                 return (await self._offload(lambda tail: truncation_plan(tail, estimate, needed_tokens)))[0]
-
-    def _options(self) -> PruneOptions:
-        compaction = self._services.settings.compaction
-        return PruneOptions(
-            supersede_reads=compaction.supersede_reads,
-            drop_useless=compaction.drop_useless,
-            now_ms=self._services.clock.now_ms(),
-        )
 
     async def _find(self, find: Callable[[LiveTail], T]) -> T:
         """What ``find`` makes of the live tail, worked out in a thread."""

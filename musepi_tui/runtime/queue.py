@@ -1,7 +1,7 @@
 """Messages that wait while the agent works: steering and follow-ups (tui 3.2)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from musepi_tui.session.messages import ImageBlock
@@ -16,10 +16,12 @@ Delivery = Literal["steer", "follow_up"]
 
 @dataclass(frozen=True, slots=True)
 class QueuedMessage:
-    """A message of the person that was not delivered yet."""
+    """A message of the person that was not delivered yet. ``submission`` counts all that were submitted,
+    from 1 on; 0 before that."""
 
     text: str
     images: tuple[ImageBlock, ...] = ()
+    submission: int = 0
 
     @property
     def size_chars(self) -> int:
@@ -31,13 +33,14 @@ class MessageQueue:
     """Steering goes before the next request, follow-ups when the agent would stop. Nothing is ever dropped.
 
     ``one_at_a_time`` answers for a kind whether one message or all are delivered together; ``changed`` is
-    called after every change.
+    called after every change. ``last_submission`` is the number of the newest message, queued or not.
     """
 
     def __init__(self, one_at_a_time: Callable[[Delivery], bool], changed: Callable[[], None]) -> None:
         self._waiting: dict[Delivery, list[QueuedMessage]] = {"steer": [], "follow_up": []}
         self._one_at_a_time = one_at_a_time
         self._changed = changed
+        self.last_submission = 0
 
     def __len__(self) -> int:
         return sum(len(messages) for messages in self._waiting.values())
@@ -54,6 +57,11 @@ class MessageQueue:
         if waiting_chars + message.size_chars > MAX_CHARS:
             return "The waiting messages are over 10 MB together; wait for the turn or take some back."
         return None
+
+    def number(self, message: QueuedMessage) -> QueuedMessage:
+        """The message as it was submitted: with the next number."""
+        self.last_submission += 1
+        return replace(message, submission=self.last_submission)
 
     def push(self, message: QueuedMessage, delivery: Delivery) -> None:
         """Adds a message at the end."""

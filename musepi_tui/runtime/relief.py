@@ -8,24 +8,30 @@ class Relief:
     """Tokens that a billed figure still holds and the context does not any more.
 
     A summary makes older figures void; edits do not. Without this the prompt after a shake would start
-    another pass, for tokens that are gone.
+    another pass, for tokens that are gone. On another branch they are there again.
     """
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._entry_id: str | None = None
+        self._leaf_id: str | None = None
         self._tokens = 0
 
     @property
     def tokens(self) -> int:
         """What to take off the newest billed figure."""
-        return self._tokens if self._tokens and self._entry_id == self._billed_id() else 0
+        if not self._tokens or self._entry_id != self._billed_id():
+            return 0
+        tree = self._history.tree
+        is_here = self._leaf_id is None or tree.path().index_of(self._leaf_id) is not None
+        return self._tokens if is_here else 0
 
     def note(self, tokens: int) -> None:
         """So much was taken out now, estimated."""
         if tokens:
             self._tokens = self.tokens + tokens
             self._entry_id = self._billed_id()
+            self._leaf_id = self._history.tree.leaf_id
 
     def _billed_id(self) -> str | None:
         pairs = zip(reversed(self._history.message_entry_ids), reversed(self._history.messages), strict=True)

@@ -6,8 +6,9 @@ import logging
 from typing import Any
 from urllib.parse import urlsplit
 
+from musepi_tui.base.address import address_of, is_web_address
 from musepi_tui.base.errors import ErrorKind, MaintenanceError, ProviderError
-from musepi_tui.base.http import HttpResponse, address_of, check_plain_http, current_policy, shared_client
+from musepi_tui.base.http import HttpResponse, check_plain_http, current_policy, shared_client
 from musepi_tui.base.resources import read_prompt
 from musepi_tui.providers.classify import classify_http
 from musepi_tui.runtime.candidates import Candidate
@@ -29,6 +30,7 @@ async def ask_endpoint(candidate: Candidate, gateway: ModelGateway, prompt: str)
     a summary.
     """
     endpoint = candidate.endpoint or ""
+    _check_address(endpoint)
     is_chat = urlsplit(endpoint).path.rstrip("/").endswith("/chat/completions")
     body = _chat_body(candidate, prompt) if is_chat else _plain_body(prompt)
     headers = {"content-type": "application/json", **_authorization(endpoint, gateway)}
@@ -46,6 +48,18 @@ async def ask_endpoint(candidate: Candidate, gateway: ModelGateway, prompt: str)
         raise failure from error
     _refuse_failure(response, data)
     return _summary_in(data, is_chat=is_chat)
+
+
+def _check_address(endpoint: str) -> None:
+    """Refuses what the settings file would not let through, in words about this setting."""
+    if is_web_address(endpoint):
+        return
+    error = ProviderError(
+        f"compaction.remoteEndpoint is {endpoint[:300]!r}, which is no usable address: set it to http(s)://host…",
+        kind=ErrorKind.INVALID_REQUEST,
+    )
+    error.cause = "address"
+    raise error
 
 
 def _chat_body(candidate: Candidate, prompt: str) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from musepi_tui.base.errors import EntryNotFoundError
 from musepi_tui.providers.types import Model
 from musepi_tui.runtime.bus import EventBus, Subscription
 from musepi_tui.runtime.events import IntentSettled, Phase, QueueChanged, SessionView
@@ -20,7 +19,7 @@ from musepi_tui.runtime.outcome import Outcome
 from musepi_tui.runtime.settling import STILL_LOADING, STOPPED_UNEXPECTEDLY, Settle
 from musepi_tui.runtime.stage import Stage
 from musepi_tui.runtime.tasks import Children
-from musepi_tui.session.entries import Entry
+from musepi_tui.session.entries import Entry, EntryHead
 from musepi_tui.session.messages import Message
 
 if TYPE_CHECKING:
@@ -111,13 +110,12 @@ class SessionRuntime:
 
     def read_entry(self, entry_id: str) -> Entry:
         """One entry, read from the file when it is not in memory. Raises ``EntryNotFoundError``."""
-        stage = self._stage
-        if stage.desk is not None:
-            return stage.desk.history.entry(entry_id)
-        found = next((entry for entry in stage.opened.tail if entry.id == entry_id), None)
-        if found is None:
-            raise EntryNotFoundError(f"Entry {entry_id} not found")
-        return found
+        return self._stage.read_entry(entry_id)
+
+    def read_start(self, head: EntryHead, size_bytes: int) -> bytes | None:
+        """The first bytes of an entry's line in the file; None when ``read_entry`` has to be asked."""
+        desk = self._stage.desk
+        return None if desk is None else desk.history.bodies.line_start(head, size_bytes)
 
     def models(self) -> tuple[Model, ...]:
         """Models that can be chosen."""

@@ -30,7 +30,8 @@ LOADS_AGAIN = 2
 class StoredSession:
     """A session that is wholly there. ``cwd`` is where its tools work.
 
-    It is locked for writing, unless ``read_only`` says why not.
+    It is locked for writing, unless ``read_only`` says why not. ``takes_over``: the worker of the session
+    that is open goes on in this one.
     """
 
     loaded: Loaded
@@ -40,6 +41,7 @@ class StoredSession:
     notices: tuple[Notice, ...] = ()
     read_totals: Callable[[], Totals] | None = None
     read_only: ReadOnly | None = None
+    takes_over: bool = False
 
 
 def load_wholly(opened: Opened, options: RuntimeOptions) -> StoredSession:

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from musepi_tui.base.errors import MusepiError, SessionError
+from musepi_tui.base.errors import CompactionStoppedError, EntryNotFoundError, MusepiError, SessionError
 from musepi_tui.runtime.bus import EventBus
 from musepi_tui.runtime.events import Meter, Notice, Phase, PhaseChanged, Reason, SessionReady, SessionView
 from musepi_tui.runtime.opening import Opened
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from musepi_tui.extensions.points import BeforeSwitch
     from musepi_tui.runtime.assembly import Shared
     from musepi_tui.runtime.desk import Desk
+    from musepi_tui.runtime.history import History
+    from musepi_tui.runtime.services import Services
     from musepi_tui.runtime.switching import Prepare, Prepared
 
 
@@ -46,6 +49,7 @@ class Stage:
         self._cancels = CancelStack()
         self._shared: Shared | None = None
         self._told_rescues = 0
+        self._handed_off: History | None = None
 
     @property
     def cwd(self) -> Path:
@@ -62,24 +66,21 @@ class Stage:
         """The session as it is now; ``steering`` waits until it is loaded."""
         if self.desk is not None:
             return self.desk.view(self.phase)
-        opened, options = self.opened, self._options
-        return SessionView(
-            header=opened.header,
-            file=opened.path,
-            tree=SessionTree.from_heads([_head(entry) for entry in opened.tail]),
-            phase=self.phase,
-            meter=Meter(),
-            model=None,
-            thinking_level="off",
-            mode=options.mode or options.settings.values.permissions.mode,
-            tail=opened.tail,
-            tail_is_whole=opened.tail_is_whole,
-            steering=steering,
-            issues=opened.issues,
-            read_only=opened.read_only is not None,
-            read_only_cause=opened.read_only.cause if opened.read_only else None,
-            can_wait=opened.read_only is not None and opened.read_only.can_wait,
-        )
+        return _view_of_tail(self.opened, self._options, self.phase, steering)
+
+    def read_entry(self, entry_id: str) -> Entry:
+        """One entry of the open session. Raises ``EntryNotFoundError``.
+
+        Of a session that was handed off too: events that name its newest entries may still be on their way.
+        """
+        if self.desk is None:
+            return _find_in_tail(self.opened, entry_id)
+        try:
+            return self.desk.history.entry(entry_id)
+        except EntryNotFoundError:
+            if self._handed_off is None:
+                raise
+            return self._handed_off.entry(entry_id)
 
     async def start(self) -> None:
         """Loads the session chosen at opening; without it intents are answered with the reason."""
@@ -155,6 +156,41 @@ class Stage:
         if self._shared is not None:
             event = Switched(reason, previous, _file_of(desk))
             await self._shared.extensions.switched(event)
+
+    async def hand_over(self, prepare: "Prepare", seal: Callable[[], None]) -> "Services":
+        """A session made from the open one takes its place, and the worker goes on there with all it has to
+        do. Gives what works for the new session.
+
+        Extensions may stop it (``CompactionStoppedError``). When it fails this session stays as it is.
+        ``seal`` is called when it is too late for a cancel.
+        """
+        from musepi_tui.extensions.points import BeforeSwitch  # deferred: see TYPE_CHECKING above
+        from musepi_tui.runtime.switching import forget_prepared
+
+        old, shared = self.desk, self._shared
+        if old is None or shared is None:
+            raise SessionError(STILL_LOADING)
+        stopped_by = await shared.extensions.before_switch(BeforeSwitch("handoff", None))
+        if stopped_by is not None:
+            raise CompactionStoppedError(f"The extension {stopped_by} stopped the handoff.")
+        seal()
+        self.set_phase(Phase.LOADING)
+        try:
+            prepared = await asyncio.to_thread(prepare)
+            try:
+                desk = await self._build(prepared.opened, shared, takes_over=True)
+                await self._give_back_for(desk)
+            except BaseException:
+                forget_prepared(prepared)
+                raise
+            desk.worker.move_to(desk.post)
+            self._take_over(desk, prepared)
+            self._handed_off = old.history
+        finally:
+            self.set_phase(Phase.MAINTAINING)
+            self.changed()
+        await self._tell_extensions("handoff", _file_of(old), desk)
+        return desk.services
 
     async def switch_file(self, prepare: "Prepare", restore: "Prepare", settle: Settle) -> None:
         """As ``switch``, for a change of this session's own file, which is given back first.
@@ -248,18 +284,18 @@ class Stage:
             self.set_phase,
             extensions,
             host,
+            self.hand_over,
         )
 
-    async def _build(self, opened: Opened, shared: "Shared") -> "Desk":
+    async def _build(self, opened: Opened, shared: "Shared", *, takes_over: bool = False) -> "Desk":
         from musepi_tui.runtime.assembly import build_desk  # deferred: see TYPE_CHECKING above
         from musepi_tui.runtime.sessions import load_wholly
 
         stored = await asyncio.to_thread(load_wholly, opened, self._options)
+        stored = replace(stored, takes_over=takes_over)
         try:
             desk = build_desk(shared, stored, self.desk)
-            meter = desk.services.meter
-            await asyncio.to_thread(meter.measure)  # counts every message once, away from the screen
-            meter.refresh()
+            await _measure(desk, self.desk)
         except BaseException:
             stored.file.close()
             stored.loaded.bodies.close()
@@ -275,8 +311,9 @@ class Stage:
     def _enter(self, desk: "Desk", opened: Opened, reason: Reason) -> None:
         self.opened = opened
         self.desk = desk
-        self.failure = None
-        self.set_phase(Phase.IDLE)
+        self.failure = self._handed_off = None
+        # A worker that goes on here is in the middle of its maintenance.
+        self.set_phase(Phase.MAINTAINING if desk.worker.busy else Phase.IDLE)
         self._bus.emit(SessionReady(self.view(()), reason))
         for notice in desk.notices:
             self._bus.emit(notice)
@@ -286,8 +323,51 @@ class Stage:
             self._children.start("breadcrumb", work)
 
 
+def _view_of_tail(
+    opened: Opened, options: RuntimeOptions, phase: Phase, steering: tuple[str, ...]
+) -> SessionView:
+    """What is known of a session that is not loaded yet."""
+    return SessionView(
+        header=opened.header,
+        file=opened.path,
+        tree=SessionTree.from_heads([_head(entry) for entry in opened.tail]),
+        phase=phase,
+        meter=Meter(),
+        model=None,
+        thinking_level="off",
+        mode=options.mode or options.settings.values.permissions.mode,
+        tail=opened.tail,
+        tail_is_whole=opened.tail_is_whole,
+        steering=steering,
+        issues=opened.issues,
+        read_only=opened.read_only is not None,
+        read_only_cause=opened.read_only.cause if opened.read_only else None,
+        can_wait=opened.read_only is not None and opened.read_only.can_wait,
+    )
+
+
+def _find_in_tail(opened: Opened, entry_id: str) -> Entry:
+    found = next((entry for entry in opened.tail if entry.id == entry_id), None)
+    if found is None:
+        raise EntryNotFoundError(f"Entry {entry_id} not found")
+    return found
+
+
 def _head(entry: Entry) -> EntryHead:
     return EntryHead(entry.id, entry.parent_id, entry.type, entry.timestamp)
+
+
+async def _measure(desk: "Desk", old: "Desk | None") -> None:
+    """Finds out how full the context is, system prompt and tools included. At the start, where there is no
+    ``old`` desk, these are looked for later: the first screen does not wait for them."""
+    services = desk.services
+    if old is not None:
+        await desk.workplace.equip()
+        if desk.worker is old.worker and old.services.tokens.is_exact:
+            # What a handoff freed is a difference of two figures: both are counted alike.
+            await services.tokens.ready()
+    await asyncio.to_thread(services.meter.measure)  # counts every message once, away from the screen
+    services.meter.refresh()
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:

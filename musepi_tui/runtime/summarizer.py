@@ -32,7 +32,7 @@ from musepi_tui.runtime.staging import Ask, Gate, Staged, SummaryMemory, summari
 from musepi_tui.runtime.summary_call import Caller, Progress, Tally
 from musepi_tui.runtime.summary_requests import Extras, Piece, PieceMaker
 from musepi_tui.runtime.threads import run_stoppable, stopping
-from musepi_tui.session.messages import Usage
+from musepi_tui.session.messages import Message, Usage
 from musepi_tui.settings.schema import RetrySettings
 
 
@@ -45,6 +45,16 @@ class SummaryOrder:
     reserve_tokens: int
     extras: Extras = Extras()
     manual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BranchOrder:
+    """A summary of a branch that is left is wanted, made from these messages. ``instructions`` of the person
+    replace the prompt for it."""
+
+    messages: tuple[Message, ...]
+    chain: Chain
+    instructions: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +96,29 @@ async def summarize(order: SummaryOrder, tools: Tools) -> Summary:
     pieces = await run_stoppable(
         lambda check: replace(maker, count=stopping(maker.count, check)).pieces(order.preparation)
     )
-    work = _Work(order, pieces, tools)
+    work = _Work(order.chain, pieces, tools, manual=order.manual)
     if pieces:
         await work.ask_chain()
     previous = order.preparation.previous_summary
     history = work.texts.get("history") or (previous and upsert_request(previous, None)) or NO_PRIOR_HISTORY
-    text = merge_split_turn(history, work.texts.get("prefix"))
-    for name, stages in work.stages_of.items():
-        tools.memory.note_stages(name, stages)
-    return Summary(text, work.model, work.tally.usage, max(work.stages_of.values(), default=1))
+    return work.finished(merge_split_turn(history, work.texts.get("prefix")))
+
+
+async def summarize_branch(order: BranchOrder, tools: Tools) -> Summary:
+    """What a model makes of a branch that is left (compaction 10.2).
+
+    Somebody asked for it: a failure is shown at once. Raises ``ProviderError`` or ``MaintenanceError``.
+    """
+    harmony = any(is_harmony(candidate.model) for candidate in order.chain.candidates)
+    maker = PieceMaker(tools.count, tools.templates, 0, Extras(), harmony)
+    piece = await run_stoppable(
+        lambda check: replace(maker, count=stopping(maker.count, check)).branch(
+            order.messages, order.instructions
+        )
+    )
+    work = _Work(order.chain, [piece], tools, manual=True)
+    await work.ask_chain()
+    return work.finished(work.texts[piece.name])
 
 
 def way_for(candidate: Candidate, piece: Piece, memory: SummaryMemory) -> Way | None:
@@ -111,19 +135,20 @@ def _has_segments(candidate: Candidate, piece: Piece) -> bool:
 class _Work:
     """The pieces of one summary on their way; what was answered is not asked for again."""
 
-    def __init__(self, order: SummaryOrder, pieces: Sequence[Piece], tools: Tools) -> None:
+    def __init__(self, chain: Chain, pieces: Sequence[Piece], tools: Tools, *, manual: bool) -> None:
         self.texts: dict[str, str] = {}
         self.model = ""
         self.stages_of: dict[str, int] = {}
         self.tally = Tally(tools.clock, tools.report)
-        self._order = order
+        self._chain = chain
+        self._manual = manual
         self._pieces = tuple(pieces)
         self._tools = tools
         self._timed_out: set[tuple[str, str]] = set()
 
     async def ask_chain(self) -> None:
         """Asks one candidate after the other until nothing is missing."""
-        waiting = self._usable(self._order.chain.candidates)
+        waiting = self._usable(self._chain.candidates)
         self.tally.begin([piece.name for piece in self._pieces], 1)
         attempt = 0
         while True:
@@ -145,6 +170,12 @@ class _Work:
                 waiting, attempt = action.candidates, 0
                 self._tools.tell(notices.next_candidate(candidate.name, waiting[0].name, str(error)))
 
+    def finished(self, text: str) -> Summary:
+        """The summary with this text, once nothing is missing."""
+        for name, stages in self.stages_of.items():
+            self._tools.memory.note_stages(name, stages)
+        return Summary(text, self.model, self.tally.usage, max(self.stages_of.values(), default=1))
+
     @property
     def _missing(self) -> tuple[Piece, ...]:
         return tuple(piece for piece in self._pieces if piece.name not in self.texts)
@@ -153,7 +184,7 @@ class _Work:
         self, candidate: Candidate, error: MusepiError, rest: Sequence[Candidate], attempt: int
     ) -> NextAction:
         following = after_failure(candidate, error, rest)
-        return next_action(error, attempt, following, self._tools.retry, manual=self._order.manual)
+        return next_action(error, attempt, following, self._tools.retry, manual=self._manual)
 
     async def _wait(self, delay_s: float, attempt: int, error: MusepiError) -> None:
         """Waits for the next try; a wait that is cancelled ends the retries."""

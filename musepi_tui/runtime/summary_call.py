@@ -156,7 +156,7 @@ class Caller:
             read_prompt("summarization-system"),
             (UserMessage(prompt, timestamp_ms=self._clock.now_ms()),),
             max_tokens=limit_tokens,
-            thinking=self._candidate.level(self._gateway.thinking),
+            thinking=self._candidate.level(self._gateway.wanted_thinking),
         )
         # Sent once: writing it to a prompt cache would only cost, and it is no part of the session's cache.
         return replace(request, cache_retention="none", session_id=None)

@@ -13,6 +13,9 @@ from musepi_tui.context.serialize import serialize_messages
 from musepi_tui.context.stages import RequestSize, Segment, SerialMessage, answer_limits, segment_block
 from musepi_tui.session.messages import Message, ToolResultMessage
 
+BRANCH_LIMIT_TOKENS = 2048
+"""The most a branch summary may take (compaction 6.2): it stands beside a whole context, not in its place."""
+
 
 @dataclass(frozen=True, slots=True)
 class Extras:
@@ -26,7 +29,7 @@ class Extras:
 
 @dataclass(frozen=True)
 class Piece:
-    """One summary that is wanted: ``history`` or ``prefix``. Sizes in tokens.
+    """One summary that is wanted: ``history``, ``prefix`` or ``branch``. Sizes in tokens.
 
     ``overhead_tokens`` is what its requests hold besides the conversation. ``limit_tokens`` and
     ``segment_limit_tokens`` bound the answers. Not slotted: its texts are made once, when asked for.
@@ -128,8 +131,28 @@ class PieceMaker:
             segment_limit_tokens=prefix_limit,
             overhead_tokens=0,
         )
-        overhead = self.count(read_prompt("summarization-system")) + self.count(empty.prompt)
-        return replace(empty, overhead_tokens=overhead)
+        return replace(empty, overhead_tokens=self._overhead(empty))
+
+    def branch(self, messages: Sequence[Message], instructions: str | None) -> Piece:
+        """The summary of a branch that is left; ``instructions`` of the person replace the prompt for it
+        (compaction 10.2). Slow for long branches."""
+        instruction = instructions or read_prompt("branch-summary")
+        empty = Piece(
+            name="branch",
+            messages=(),
+            instruction=instruction,
+            merging=instruction,
+            previous=None,
+            extras=self.extras,
+            limit_tokens=BRANCH_LIMIT_TOKENS,
+            segment_limit_tokens=BRANCH_LIMIT_TOKENS,
+            overhead_tokens=0,
+        )
+        return replace(empty, messages=self._serial(messages), overhead_tokens=self._overhead(empty))
+
+    def _overhead(self, empty: Piece) -> int:
+        """Tokens of a request besides the conversation."""
+        return self.count(read_prompt("summarization-system")) + self.count(empty.prompt)
 
     def _serial(self, messages: Sequence[Message]) -> tuple[SerialMessage, ...]:
         converted = convert_to_llm(messages, self.templates)

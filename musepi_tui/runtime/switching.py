@@ -1,5 +1,6 @@
 """Getting another session ready to take the place of the open one (session-format 15). Everything blocks."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,18 +8,25 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from musepi_tui.base.clock import iso_time
 from musepi_tui.base.errors import SessionError
-from musepi_tui.base.ids import new_session_id
+from musepi_tui.base.ids import new_entry_id, new_session_id
 from musepi_tui.base.text import group_digits
+from musepi_tui.maintenance import notices
+from musepi_tui.maintenance.notices import NoticeText
 from musepi_tui.runtime.events import Notice, Reason
-from musepi_tui.runtime.history import History
+from musepi_tui.runtime.handoff import Letter
+from musepi_tui.runtime.history import Fields, History
 from musepi_tui.runtime.intents import OpenSession
 from musepi_tui.runtime.opening import Opened, open_quickly, session_override
 from musepi_tui.runtime.options import RuntimeOptions, SessionChoice
-from musepi_tui.session.entries import MessageEntry
+from musepi_tui.session.codec import dump_json, dump_line, encode_header
+from musepi_tui.session.entries import CustomMessageEntry, Entry, MessageEntry, SessionHeader, StateEntry
 from musepi_tui.session.messages import UserMessage, text_of
+from musepi_tui.session.transcript import HANDOFF_TYPE
 from musepi_tui.storage.branching import CopyPlace, SessionCopy, branch_session, fork_session
+from musepi_tui.storage.candidates import Scope, folders_in
 from musepi_tui.storage.moving import move_session
-from musepi_tui.storage.paths import session_folder
+from musepi_tui.storage.new_file import new_session_file, write_all
+from musepi_tui.storage.paths import session_folder, session_path
 
 if TYPE_CHECKING:
     from musepi_tui.storage.importers import Imported
@@ -81,14 +89,59 @@ def prepare_fork(history: History, entry_id: str | None, cwd: Path, options: Run
     if not (isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage)):
         return _copied(branch_session(path, entry_id, place), options, "fork")
     parent_id = history.tree.parent(entry_id)
-    prepared = _copied(branch_session(path, parent_id, place), options, "fork")
+    prepared = _copied(branch_session(path, parent_id, place), options, "branch")
     return replace(prepared, data={**prepared.data, "text": text_of(entry.message.content)})
+
+
+def fork_reason(history: History, entry_id: str | None) -> Reason:
+    """Why a copy is made: ``branch`` where it ends before a prompt, which is going to be another one."""
+    if entry_id is None or entry_id not in history.tree:
+        return "fork"
+    head = history.tree.head(entry_id)
+    return "branch" if (head.type, head.role) == ("message", "user") else "fork"
 
 
 def prepare_clone(history: History, cwd: Path, options: RuntimeOptions) -> Prepared:
     """A copy of the path from the root to the leaf of the open session."""
     copy = branch_session(saved_path(history, "clone"), history.tree.leaf_id, copy_place(options, cwd))
     return _copied(copy, options, "clone")
+
+
+def prepare_handoff(
+    old: History, cwd: Path, states: Sequence[tuple[str, Fields]], letter: Letter, options: RuntimeOptions
+) -> Prepared:
+    """A new session that begins with a handoff document. It is stored at once where the old one has a file;
+    of that nothing is changed."""
+    place, parent = copy_place(options, cwd), old.saver.path
+    header = SessionHeader(
+        place.session_id,
+        place.timestamp,
+        str(cwd),
+        parent_session=None if parent is None else str(parent.resolve()),
+        title=old.name,
+        title_source=None if old.name is None else "user",
+    )
+    told = _notices_of(notices.handed_off(old.header.id, _name_of(old, options)))
+    entries = _first_entries(place.timestamp, states, letter)
+    if parent is None:
+        opened = Opened(header, None, is_new=True, tail=entries, seed=entries)
+        return Prepared(opened, "handoff", _data(opened), told)
+    path = session_path(place.folder, header)
+    try:
+        with new_session_file(path) as descriptor:
+            lines = (dump_json(encode_header(header)), *map(dump_line, entries))
+            write_all(descriptor, b"".join(line + b"\n" for line in lines))
+    except OSError as error:
+        raise SessionError(f"could not write {path}: {error.strerror or error}") from error
+    return replace(_opened(path, options, "handoff"), notices=told)
+
+
+def forget_prepared(prepared: Prepared) -> None:
+    """Removes the file of a handoff that could not be entered. It holds nothing that is not known."""
+    path = prepared.opened.path
+    if path is not None:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def prepare_move(path: Path, folder: Path, options: RuntimeOptions) -> Prepared:
@@ -112,6 +165,42 @@ def copy_place(options: RuntimeOptions, cwd: Path) -> CopyPlace:
     """Where a copy goes that belongs to the folder ``cwd``."""
     folder = session_folder(options.paths, cwd, session_override(options))
     return CopyPlace(folder, new_session_id(), iso_time(options.clock.now_ms()), str(cwd))
+
+
+def _first_entries(timestamp: str, states: Sequence[tuple[str, Fields]], letter: Letter) -> tuple[Entry, ...]:
+    """Model and level, what the document cost, and the document."""
+    spent = () if letter.spent is None else (("usage", letter.spent),)
+    made: list[Entry] = []
+    for entry_type, fields in (*states, *spent):
+        parent = made[-1].id if made else None
+        entry_id = new_entry_id({entry.id for entry in made})
+        made.append(StateEntry(entry_id, parent, timestamp, type=entry_type, fields=dict(fields)))
+    document = CustomMessageEntry(
+        new_entry_id({entry.id for entry in made}),
+        made[-1].id if made else None,
+        timestamp,
+        custom_type=HANDOFF_TYPE,
+        content=letter.content,
+        details=dict(letter.details),
+        attribution="agent",
+    )
+    return (*made, document)
+
+
+def _name_of(old: History, options: RuntimeOptions) -> str | None:
+    """What ``/resume`` finds a session by: its id, or its file where no listing comes by. None without a
+    file."""
+    path = old.saver.path
+    if path is None:
+        return None
+    scope = Scope(options.paths, None, session_override(options), foreign=False)
+    folders = {Path(folder).resolve() for folder in folders_in(scope)}
+    is_listed = path.suffix == ".jsonl" and path.resolve().parent in folders
+    return old.header.id if is_listed else str(path.resolve())
+
+
+def _notices_of(*texts: NoticeText) -> tuple[Notice, ...]:
+    return tuple(Notice(text.level, text.text, "session") for text in texts)
 
 
 def _opened(path: Path, options: RuntimeOptions, reason: Reason, warnings: Sequence[str] = ()) -> Prepared:

@@ -5,9 +5,13 @@ import logging
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import partial
 from typing import Any, TypeVar
 
 from musepi_tui.runtime.events import RuntimeFault
+
+CANCEL_WITHIN_S = 2.5
+"""How long a turn may take to store what it has when the runtime closes (SAF-12: 5 s for everything)."""
 
 T = TypeVar("T")
 _LOG = logging.getLogger("musepi.runtime")
@@ -109,6 +113,21 @@ class CancelStack:
             yield
         finally:
             self._handles.remove(handle)
+
+    async def watch(
+        self, child: "asyncio.Task[Any]", kind: CancelKind, cancel: Callable[[], bool] | None = None
+    ) -> None:
+        """Waits until a child has ended and offers to cancel it, in the way ``cancel`` does it.
+
+        Who is cancelled while waiting takes the child along.
+        """
+        with self.pushed(kind, cancel or partial(cancel_once, child)):
+            try:
+                await asyncio.wait((child,))
+            except asyncio.CancelledError:
+                cancel_once(child)
+                await asyncio.wait((child,), timeout=CANCEL_WITHIN_S)
+                raise
 
     def cancel_first(self, kinds: Iterable[CancelKind] = tuple(CancelKind)) -> CancelKind | None:
         """Cancels the first of ``kinds`` that runs, and says which; None when nothing did."""

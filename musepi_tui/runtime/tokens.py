@@ -30,6 +30,7 @@ class TokenService:
         self._estimator = Estimator(byte_estimate)
         self._system = ""
         self._tools: tuple[ToolSpec, ...] = ()
+        self._files: tuple[tuple[str, str], ...] = ()
         self._overhead: tuple[Tokenizer, int, int] | None = None
 
     @property
@@ -61,10 +62,14 @@ class TokenService:
         if loaded.warning is not None:
             self._warn(loaded.warning)
 
-    def set_overhead(self, system: str, tools: tuple[ToolSpec, ...]) -> None:
-        """Tells what every request holds besides its messages."""
+    def set_overhead(
+        self, system: str, tools: tuple[ToolSpec, ...], files: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        """Tells what every request holds besides its messages. ``files`` are the instruction files within the
+        system prompt: path and text."""
         self._system = system
         self._tools = tools
+        self._files = files
         self._overhead = None
 
     def non_message_tokens(self) -> int:
@@ -77,6 +82,14 @@ class TokenService:
         if self._overhead is None or self._overhead[0] is not count:
             self._overhead = (count, count(self._system), sum(map(self._count_tool, self._tools)))
         return self._overhead[1:]
+
+    def tool_tokens(self) -> tuple[tuple[str, int], ...]:
+        """Each tool with the tokens of its schema."""
+        return tuple((tool.name, self._count_tool(tool)) for tool in self._tools)
+
+    def file_tokens(self) -> tuple[tuple[str, int], ...]:
+        """Each instruction file with its tokens. May take a while."""
+        return tuple((path, self.count(text)) for path, text in self._files)
 
     def _count_tool(self, tool: ToolSpec) -> int:
         return self.count(f"{tool.name}\n{tool.description}\n{compact_json(tool.parameters)}")

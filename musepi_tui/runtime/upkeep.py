@@ -12,11 +12,13 @@ from musepi_tui.runtime.intents import (
     EditorChanged,
     MeasureContext,
     MoveLeaf,
+    NavigateTree,
     Retry,
     SetAutoCompaction,
     Shake,
     Touch,
 )
+from musepi_tui.runtime.navigate import after_move
 from musepi_tui.runtime.services import Services
 from musepi_tui.runtime.settling import BUSY, STOPPED_UNEXPECTEDLY, Settle
 from musepi_tui.runtime.worker import Worker
@@ -29,6 +31,7 @@ MaintenanceIntent: TypeAlias = (
     | SetAutoCompaction
     | MeasureContext
     | MoveLeaf
+    | NavigateTree
     | EditorChanged
     | Touch
 )
@@ -61,14 +64,19 @@ class Upkeep:
                 self.services.children.start("context", self._measure(settle))
             case MoveLeaf(entry_id):
                 self.services.children.start("leaf", self._move_leaf(entry_id, settle))
-            case EditorChanged(empty):
-                self.idle.set_editor_empty(empty=empty)
-                settle(None)
-            case Touch():
-                self.idle.touch()
+            case NavigateTree():
+                self.worker.navigate(intent, settle)
+            case EditorChanged() | Touch():
+                self._note_person(intent)
                 settle(None)
             case _:
                 assert_never(intent)
+
+    def _note_person(self, intent: EditorChanged | Touch) -> None:
+        if isinstance(intent, EditorChanged):
+            self.idle.set_editor_empty(empty=intent.empty)
+        else:
+            self.idle.touch()
 
     async def _measure(self, settle: Settle) -> None:
         try:
@@ -82,8 +90,9 @@ class Upkeep:
             settle(BUSY)
             return
         try:
-            await self.services.history.move_leaf(entry_id)
-            self.services.meter.refresh()
+            moved = await self.services.history.move_leaf(entry_id)
+            if moved is not None:
+                after_move(self.services, moved)
             settle(None)
         except MusepiError as error:
             settle(str(error))

@@ -34,6 +34,7 @@ class _Equipment:
     tools: ToolRegistry
     workspace: Workspace
     notes: tuple[str, ...]
+    files: tuple[tuple[str, str], ...]
 
 
 class Workplace:
@@ -59,6 +60,7 @@ class Workplace:
         self._equipment: _Equipment | None = None
         self._runner: ToolRunner | None = None
         self._lock = asyncio.Lock()
+        self._untold: tuple[str, ...] = ()
 
     @property
     def cwd(self) -> Path:
@@ -66,7 +68,15 @@ class Workplace:
         return self._cwd
 
     async def prepare(self) -> None:
-        """Finds everything out, in a thread; later calls do nothing."""
+        """Finds everything out and tells what is odd; later calls do nothing."""
+        await self.equip()
+        notes, self._untold = self._untold, ()
+        for note in notes:
+            self._services.bus.emit(Notice("warning", note, "context"))
+
+    async def equip(self) -> None:
+        """Finds everything out, in a thread; from then on the context is measured with all it holds. Tells
+        nothing yet, so that it can be done before the session is shown."""
         async with self._lock:
             if self._equipment is not None:
                 return
@@ -84,9 +94,16 @@ class Workplace:
             self._runner = ToolRunner(
                 kit, services.history, self._approvals, services.children, services.clock
             )
-        services.tokens.set_overhead(equipment.briefing.system, equipment.briefing.tools)
-        for note in equipment.notes:
-            services.bus.emit(Notice("warning", note, "context"))
+        briefing = equipment.briefing
+        services.tokens.set_overhead(briefing.system, briefing.tools, equipment.files)
+        self._untold = equipment.notes
+
+    async def briefing(self) -> Briefing:
+        """What every request holds besides messages."""
+        await self.prepare()
+        if self._equipment is None:
+            raise RuntimeError("prepare sets it")
+        return self._equipment.briefing
 
     async def new_turn(self, queue: MessageQueue) -> Turn:
         """A turn that is ready to run; steering comes from ``queue``."""
@@ -109,7 +126,8 @@ class Workplace:
         paths = options.paths
         workspace = Workspace(self._cwd, own_folders=(paths.config, paths.data, paths.state))
         notes += found.notes + _rule_notes(options.settings.values.permissions)
-        return _Equipment(Briefing(system, specs), tools, workspace, notes)
+        files = tuple((str(file.path), file.text) for file in found.files)
+        return _Equipment(Briefing(system, specs), tools, workspace, notes, files)
 
     def _policy(self) -> Policy:
         permissions = self._services.settings.permissions

@@ -11,6 +11,10 @@ EMPTY_HANDOFF = "(empty handoff)"
 
 _REASONS = {"provider_switch": "provider switch", "provider-switch": "provider switch"}
 _FILES = re.compile(r"<files>\n(.*?)\n?</files>\s*", re.DOTALL)
+_PREAMBLE = re.compile(r"\A\s*The user explored [^\n]*\nSummary of that branch:\s*")
+"""What the model is told in front of a branch summary (``branch-summary-preamble``), and what it is told in
+sessions of other tools."""
+
 _HANDOFF_OPEN, _HANDOFF_CLOSE = "<handoff-context>", "</handoff-context>"
 
 
@@ -56,7 +60,14 @@ def split_files(summary: str) -> tuple[str, tuple[str, ...]]:
 
 
 def handoff_text(content: Content) -> str:
-    """A handoff document without its wrapper."""
+    """A handoff document without its wrapper, and without what the model is told behind it."""
     text = text_of(content).strip()
-    text = text.removeprefix(_HANDOFF_OPEN).removesuffix(_HANDOFF_CLOSE).strip()
+    if text.startswith(_HANDOFF_OPEN):
+        inside, _, _ = text.removeprefix(_HANDOFF_OPEN).partition(_HANDOFF_CLOSE)
+        text = inside.strip()
     return text or EMPTY_HANDOFF
+
+
+def branch_text(summary: str) -> str:
+    """A branch summary without what the model is told in front of it."""
+    return _PREAMBLE.sub("", summary).strip()

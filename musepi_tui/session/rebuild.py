@@ -163,7 +163,7 @@ def read_state(path: Sequence[Entry]) -> SessionState:
         elif not isinstance(entry, StateEntry):
             continue
         elif entry.type == "model_change":
-            chosen = _changed_model(entry.fields) or chosen
+            chosen = changed_model(entry.fields) or chosen
         elif entry.type == "thinking_level_change":
             level = as_text(entry.fields.get("thinkingLevel")) or "off"
         elif entry.type == "mode_change":
@@ -341,7 +341,7 @@ def _last_reset(path: Sequence[Entry]) -> int | None:
     return next(places, None)
 
 
-def _changed_model(fields: Mapping[str, Any]) -> tuple[str, str] | None:
+def changed_model(fields: Mapping[str, Any]) -> tuple[str, str] | None:
     """The default model a change names, in either dialect; None when it is about another role."""
     if (as_text(fields.get("role")) or "default") != "default":
         return None

@@ -225,6 +225,15 @@ class SessionTree:
         return _Order(self._storage.columns, self._size)
 
     @property
+    def parents(self) -> Sequence[int]:
+        """The parent of each entry, as indexes of ``order``; -1 for roots, ring heads and orphans."""
+        storage, size = self._storage, self._size
+        if storage.is_plain:
+            return storage.columns.parents[:size]
+        found = map(storage.parent_of, range(size))
+        return array("i", (parent if parent < size else _NONE for parent in found))
+
+    @property
     def roots(self) -> tuple[str, ...]:
         """Entries without a parent in this tree, in file order; of a ring its first entry."""
         return self.children(None)

@@ -11,6 +11,7 @@ from dataclasses import Field, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin
 
+from musepi_tui.base.address import is_web_address
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.types import JsonValue
 
@@ -43,6 +44,11 @@ def setting(*, default: T, description: str, at_least: float | None = None, abov
     """A field of a group. Numbers must be ``at_least`` so much, or ``above`` it."""
     metadata = {"description": description, "at_least": at_least, "above": above}
     return field(default=default, metadata=metadata)
+
+
+def web_address(*, description: str) -> str | None:
+    """A field that holds an http or https address, or nothing."""
+    return field(default=None, metadata={"description": description, "is_address": True})
 
 
 def known_settings(group: "type[DataclassInstance]", prefix: str = "") -> Iterator[KnownSetting]:
@@ -113,6 +119,8 @@ def _fit(value: JsonValue, info: Field[Any]) -> object:
             raise _Unfit
         if above is not None and fitted <= above:
             raise _Unfit
+    if info.metadata.get("is_address") and isinstance(fitted, str) and not is_web_address(fitted):
+        raise _Unfit
     return fitted
 
 
@@ -158,6 +166,8 @@ def _expected(info: Field[Any]) -> str:
     """What a field may hold, in words."""
     if is_dataclass(info.type):
         return "an object"
+    if info.metadata.get("is_address"):
+        return "an http or https address"
     at_least, above = info.metadata.get("at_least"), info.metadata.get("above")
     words = _in_words(info.type)
     if at_least is not None:

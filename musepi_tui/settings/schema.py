@@ -6,7 +6,7 @@ Keys are the camelCase forms of the attribute names. All of it is immutable.
 from typing import Literal, TypeAlias
 
 from musepi_tui.base.dataclass import dataclass
-from musepi_tui.settings.fields import setting
+from musepi_tui.settings.fields import setting, web_address
 
 Words: TypeAlias = tuple[str, ...]
 """A list of strings: an array in JSON, a tuple here."""
@@ -58,9 +58,39 @@ class CompactionSettings:
         above=0,
         description="Context window of the summary model in tokens, where the table is wrong.",
     )
-    remote_endpoint: str | None = setting(
-        default=None,
-        description="Address of a summary service of your own (http or https), asked before any model.",
+    remote: bool = setting(
+        default=True,
+        description="Let a provider compact on its side where it can; this version knows none that can.",
+    )
+    remote_endpoint: str | None = web_address(
+        description="Address of a summary service of your own (http or https), asked before any model."
+    )
+    handoff_save_to_disk: bool = setting(
+        default=False,
+        description="Keep the document of an automatic handoff in a file beside the old session as well.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BranchSummarySettings:
+    """What becomes of a branch that /tree leaves (compaction 10)."""
+
+    enabled: bool = setting(
+        default=False, description="Ask whether to summarise the branch that /tree leaves."
+    )
+    reserve_tokens: int = setting(
+        default=16_384,
+        at_least=0,
+        description="Tokens of the context window kept free of the branch that is summarised.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSettings:
+    """How /tree draws a session (tui 5)."""
+
+    active_first: bool = setting(
+        default=True, description="Draw the branch you are on before the others at the same place."
     )
 
 
@@ -255,11 +285,19 @@ class Settings:
     follow_up_mode: Literal["one-at-a-time", "all"] = setting(
         default="one-at-a-time", description="The same for messages that wait until the turn is over."
     )
+    tree_filter_mode: Literal["default", "no-tools", "user-only", "labeled-only", "all"] = setting(
+        default="default", description="What /tree shows when it opens."
+    )
+    double_escape_action: Literal["tree", "fork", "rewind", "none"] = setting(
+        default="tree", description="What two quick presses of esc in an empty editor open."
+    )
     cache_retention: Literal["none", "short", "long"] = setting(
         default="short", description="How long providers are asked to cache the conversation."
     )
     compaction: CompactionSettings = CompactionSettings()
     context_promotion: ContextPromotionSettings = ContextPromotionSettings()
+    branch_summary: BranchSummarySettings = BranchSummarySettings()
+    tree: TreeSettings = TreeSettings()
     retry: RetrySettings = RetrySettings()
     network: NetworkSettings = NetworkSettings()
     permissions: PermissionSettings = PermissionSettings()

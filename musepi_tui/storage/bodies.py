@@ -42,14 +42,16 @@ class _File:
         self._descriptor = descriptor
         self._closer = None if descriptor is None else weakref.finalize(self, os.close, descriptor)
 
-    def read(self, head: EntryHead) -> bytes:
-        """The bytes of a line at the place of its head. Raises ``OSError``, ``EntryNotFoundError``."""
+    def read(self, head: EntryHead, most_bytes: int | None = None) -> bytes:
+        """The bytes of a line at the place of its head, or the first of them. Raises ``OSError``,
+        ``EntryNotFoundError``."""
         if head.length == 0 or self.path is None:
             raise EntryNotFoundError(f"Entry {head.id} not found")
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             self._closer = weakref.finalize(self, os.close, self._descriptor)
-        return os.pread(self._descriptor, head.length, head.offset)
+        length = head.length if most_bytes is None else min(head.length, most_bytes)
+        return os.pread(self._descriptor, length, head.offset)
 
     def close(self) -> None:
         """Give the descriptor back at once."""
@@ -188,6 +190,20 @@ class Bodies:
             if hot is not None:
                 return dump_line(hot)
         return self.read_line(head)
+
+    def line_start(self, head: EntryHead, size_bytes: int) -> bytes | None:
+        """The first bytes of an entry's line, as many as there are up to ``size_bytes``.
+
+        None for an entry in memory, which ``get`` gives at once, and for one that cannot be read, of which
+        ``get`` says why.
+        """
+        if head.id in self._hot:
+            return None
+        file = self._file
+        try:
+            return file.read(file.moved.get(head.id, head), size_bytes)
+        except (OSError, EntryNotFoundError):
+            return None
 
     def read_line(self, head: EntryHead) -> bytes:
         """The bytes of an entry's line as they are in the file. Errors as of ``get``."""

@@ -64,6 +64,20 @@ def scan_files(scope: Scope) -> Scan:
     return scan
 
 
+def folders_in(scope: Scope) -> set[str]:
+    """The folders a scope looks at."""
+    return {str(folder) for folder, _, _ in _folders(scope)}
+
+
+def is_unchanged(path: str, size: int, mtime_ns: int) -> bool:
+    """Whether a file is still as big and as old as it was."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and (status.st_size, status.st_mtime_ns) == (size, mtime_ns)
+
+
 def _folders(scope: Scope) -> Iterator[tuple[Path, str, bool]]:
     """Folders with session files, whose they are, and whether they are our own."""
     own = scope.override if scope.override is not None else scope.paths.sessions

@@ -3,23 +3,28 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from musepi_tui.base.errors import SessionError
 from musepi_tui.base.files import open_regular
+from musepi_tui.session.block_codec import decode_content
 from musepi_tui.session.entries import SessionHeader
 from musepi_tui.session.fields import as_list, as_object, as_text
 from musepi_tui.session.message_codec import decode_message
 from musepi_tui.session.messages import UserMessage, text_of
+from musepi_tui.session.rebuild import changed_model
 from musepi_tui.session.records import Record, parse_record
 from musepi_tui.session.times import iso_text, unix_ms
+from musepi_tui.session.transcript import HANDOFF_TYPE
+from musepi_tui.session.tree import LEAF_MARK
 from musepi_tui.storage.index import HEAD, Index, read_header
 from musepi_tui.storage.loading import header_of
 from musepi_tui.storage.names import Name, current_name, find_name
-from musepi_tui.storage.titles import clean_title, title_of_prompt, untitled
+from musepi_tui.storage.tally import Tally, count_lines, is_handoff
+from musepi_tui.storage.titles import clean_title, title_of_handoff, title_of_prompt, untitled
 
 PREFIX_BYTES = (4 * 1024, 64 * 1024, 1024 * 1024)
 """How much of the start is read, step by step, until it holds a user message."""
@@ -32,8 +37,12 @@ bigger one usually take."""
 LAST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999: what a date can hold. Files may say anything."""
 
+MAX_TOKENS = 10**12
+"""More than any model reads: a bigger number in a file is damage."""
+
 _PROMPT_TEXT = re.compile(r'"(?:text|content)":"((?:[^"\\]|\\.)*)')
 _STATUS_ROLES = frozenset({b"user", b"assistant", b"toolResult"})
+_PARSED_TYPES = frozenset({b"session_info", b"compaction", b"model_change"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,10 @@ class SessionInfo:
     interrupted pending`` or ``unknown``. ``is_named`` is false when the title only stands for a missing one.
     ``parent`` is what the header calls the origin, a path or an id. ``is_own`` is false for a file of
     another tool, named by ``tool``; ``imported`` says that such a file was copied into our own root.
+
+    ``model`` is ``provider/id``, empty when neither end of the file names it. ``context_tokens`` is what the
+    last answer was billed for, None after a compaction. ``compactions`` and ``branches`` are None as long as
+    the whole file was not looked through.
     """
 
     path: Path
@@ -62,19 +75,24 @@ class SessionInfo:
     first_message: str = ""
     is_own: bool = True
     imported: bool = False
+    model: str = ""
+    context_tokens: int | None = None
+    compactions: int | None = None
+    branches: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """What was read of a session file and what reading on would need.
 
-    ``name`` is the newest ``session_info`` that was seen; ``is_searched`` is false while the middle of the
-    file was not looked through for one.
+    ``name`` is the newest ``session_info`` that was seen, ``leaves`` the entries nothing hangs under;
+    ``is_searched`` is false while the middle of the file was not looked through for them.
     """
 
     info: SessionInfo
     name: Name | None = None
     is_searched: bool = True
+    leaves: tuple[str, ...] = ()
 
 
 def modified_text(mtime_ns: int) -> str:
@@ -83,15 +101,17 @@ def modified_text(mtime_ns: int) -> str:
 
 
 def glance_at(path: Path) -> SessionInfo:
-    """The row of a session file. Raises ``NotASessionFileError``, ``SessionError``."""
-    return read_row(path, search=True).info
+    """The row of a session file, its lines not counted. Raises ``NotASessionFileError``, ``SessionError``."""
+    return read_row(path, search="name").info
 
 
-def read_row(path: Path, *, search: bool, known: Row | None = None) -> Row:
-    """The row of a session file of the pi family.
+Search: TypeAlias = Literal["ends", "name", "all"]
+"""How much of a long file is read: its ends, all of it for a name, all of it to count its lines as well."""
 
-    ``search`` looks through the whole file for a name that neither end has; of a file that has only grown
-    since ``known``, through what is new. Raises ``NotASessionFileError``, ``SessionError``.
+
+def read_row(path: Path, *, search: Search, known: Row | None = None) -> Row:
+    """The row of a session file of the pi family. Of a file that has only grown since ``known`` what is new
+    is looked through. Raises ``NotASessionFileError``, ``SessionError``.
     """
     try:
         descriptor = open_regular(path)
@@ -103,15 +123,19 @@ def read_row(path: Path, *, search: bool, known: Row | None = None) -> Row:
         raise SessionError(f"{path}: {error.strerror}") from error
 
 
-def _read_row(path: Path, descriptor: int, *, search: bool, known: Row | None) -> Row:
+def _read_row(path: Path, descriptor: int, *, search: Search, known: Row | None) -> Row:
     index = read_header(descriptor)
     header = header_of(path, index)
     status = os.fstat(descriptor)
     look = _look(descriptor, status.st_size)
-    is_searched = look.is_whole or look.has_late_name
-    if search and not is_searched:
-        look.name = _search_name(descriptor, header.id, status.st_size, known) or look.name
-        is_searched = True
+    if known is not None and (known.info.id != header.id or known.info.size > status.st_size):
+        known = None
+    if search != "ends" and not look.is_whole and not look.has_late_name:
+        look.name = _search_name(descriptor, status.st_size, known) or look.name
+    tally: Tally | None = look.tally
+    if not look.is_whole:
+        tally = _count(descriptor, index.size_bytes, status.st_size, known) if search == "all" else None
+    talk = _talk_of(look)
     title = _title(header, index, look)
     info = SessionInfo(
         path=path,
@@ -120,37 +144,60 @@ def _read_row(path: Path, descriptor: int, *, search: bool, known: Row | None) -
         title=title or untitled(header.timestamp),
         created=header.timestamp,
         modified=modified_text(status.st_mtime_ns),
-        messages=look.messages,
+        messages=look.messages if tally is None else tally.messages,
         size=status.st_size,
         tool="musepi" if index.slot is None else "omp",
-        status=look.status,
-        messages_exact=look.is_whole,
+        status=talk.status,
+        messages_exact=tally is not None,
         is_named=bool(title),
         parent=header.parent_session,
         first_message=title_of_prompt(look.first_prompt),
+        model=talk.model,
+        context_tokens=talk.context_tokens,
+        compactions=None if tally is None else tally.compactions,
+        branches=None if tally is None else tally.branches,
     )
-    return Row(info, look.name, is_searched)
+    leaves = () if tally is None or tally.branches is None else tuple(tally.leaves)
+    return Row(info, look.name, look.is_whole or search == "all", leaves)
 
 
-def _search_name(descriptor: int, session_id: str, size: int, known: Row | None) -> Name | None:
+def _search_name(descriptor: int, size: int, known: Row | None) -> Name | None:
     """The newest name inside a file; what was known of it before saves looking at its older part again."""
-    if known is None or not known.is_searched or known.info.id != session_id or known.info.size > size:
+    if known is None or not known.is_searched:
         return find_name(descriptor, 0, size)
     return find_name(descriptor, max(0, known.info.size - TAIL_BYTES), size) or known.name
 
 
+def _count(descriptor: int, start: int, size: int, known: Row | None) -> Tally | None:
+    """The tally of a file; what was counted before is gone on from, where a line began then."""
+    if known is not None and known.info.branches is not None and known.info.compactions is not None:
+        before = known.info.size
+        if os.pread(descriptor, 1, before - 1) == b"\n":
+            leaves = dict.fromkeys(known.leaves)
+            tally = Tally(known.info.messages, known.info.compactions, leaves)
+            return count_lines(descriptor, before, size, tally)
+    return count_lines(descriptor, start, size)
+
+
 @dataclass(slots=True)
 class _Look:
-    """What the bytes that were read say. ``has_late_name``: a name stands in the tail, so none is newer."""
+    """What the bytes that were read say. ``has_late_name``: a name stands in the tail, so none is newer.
+
+    ``recent`` are lines of messages, ``compacted_at`` and ``model_at`` how many stood before the last
+    compaction and change of the model.
+    """
 
     is_whole: bool = False
     messages: int = 0
+    tally: Tally = field(default_factory=Tally)
     first_prompt: str = ""
     name: Name | None = None
     has_late_name: bool = False
     short_summary: str = ""
-    status: str = "unknown"
     recent: list[bytes] = field(default_factory=list[bytes])
+    compacted_at: int = 0
+    model_at: int = 0
+    model: str = ""
 
 
 def _look(descriptor: int, size: int) -> _Look:
@@ -163,18 +210,17 @@ def _look(descriptor: int, size: int) -> _Look:
         if start.first_prompt or start.is_whole:
             break
     if start.is_whole:
-        start.status = _status_of(start.recent)
         return start
     tail_at = max(length, size - TAIL_BYTES)
     tail = _Look(first_prompt="-")
     _take_in(tail, _behind_fragment(os.pread(descriptor, size - tail_at, tail_at)))
     return replace(
-        start,
+        tail,
         messages=start.messages + tail.messages,
+        first_prompt=start.first_prompt,
         name=tail.name or start.name,
         has_late_name=tail.name is not None,
         short_summary=tail.short_summary or start.short_summary,
-        status=_status_of(tail.recent),
     )
 
 
@@ -190,17 +236,35 @@ def _take_in(look: _Look, data: bytes) -> None:
         if match is None:
             record = parse_record(line) if line else None
             if isinstance(record, Record):
+                _count_record(look.tally, record.fields)
                 _take_in_record(look, record.fields, line)
-        elif match[5] is not None:
+            continue
+        look.tally.add_match(match)
+        if match[5] is not None:
             look.messages += 1
             if match[5] in _STATUS_ROLES:
                 look.recent.append(line)
             if match[5] == b"user" and not look.first_prompt:
                 look.first_prompt = _prompt_of(line)
-        elif match[1] in (b"session_info", b"compaction"):
+        elif is_handoff(match):
+            look.messages += 1
+            look.first_prompt = look.first_prompt or _goal_of(line)
+        elif match[1] in _PARSED_TYPES:
             record = parse_record(line)
             if isinstance(record, Record):
                 _take_in_record(look, record.fields, line)
+
+
+def _count_record(tally: Tally, fields: Mapping[str, Any]) -> None:
+    entry_id = as_text(fields.get("id"))
+    if entry_id is not None and fields.get("type") != "session":
+        is_mark = fields.get("customType") == LEAF_MARK
+        kind = "message" if _is_handoff(fields) else str(fields.get("type"))
+        tally.add(kind, entry_id, as_text(fields.get("parentId")), is_mark=is_mark)
+
+
+def _is_handoff(fields: Mapping[str, Any]) -> bool:
+    return fields.get("type") == "custom_message" and fields.get("customType") == HANDOFF_TYPE
 
 
 def _take_in_record(look: _Look, fields: Mapping[str, Any], line: bytes) -> None:
@@ -211,12 +275,20 @@ def _take_in_record(look: _Look, fields: Mapping[str, Any], line: bytes) -> None
         )
     elif kind == "compaction":
         look.short_summary = as_text(fields.get("shortSummary")) or look.short_summary
+        look.compacted_at = len(look.recent)
+    elif kind == "model_change":
+        model = changed_model(fields)
+        if model is not None:
+            look.model, look.model_at = "/".join(model), len(look.recent)
     elif kind == "message":
         message = as_object(fields.get("message")) or {}
         look.messages += 1
         look.recent.append(line)
         if not look.first_prompt:
             look.first_prompt = _prompt_in(message)
+    elif _is_handoff(fields):
+        look.messages += 1
+        look.first_prompt = look.first_prompt or title_of_handoff(decode_content(fields.get("content")))
 
 
 def _prompt_of(line: bytes) -> str:
@@ -227,23 +299,64 @@ def _prompt_of(line: bytes) -> str:
     return _prompt_in(as_object(record.fields.get("message")) or {})
 
 
+def _goal_of(line: bytes) -> str:
+    """What a handoff document calls its session, also when the window cut its line."""
+    record = parse_record(line)
+    content = decode_content(record.fields.get("content")) if isinstance(record, Record) else ""
+    return title_of_handoff(content or text_of_fragment(line))
+
+
 def _prompt_in(message: Mapping[str, Any]) -> str:
     decoded = decode_message(message)
     return text_of(decoded.content) if isinstance(decoded, UserMessage) else ""
 
 
-def _status_of(recent: list[bytes]) -> str:
-    """The status by the last of these message lines that tells one."""
-    return next((status for status in _statuses(recent) if status), "unknown")
+@dataclass(slots=True)
+class _Talk:
+    """What the last messages say: how it stands, who answered, and how full the context was then."""
+
+    status: str = ""
+    model: str = ""
+    context_tokens: int | None = None
 
 
-def _statuses(recent: list[bytes]) -> Iterator[str]:
-    for line in reversed(recent):
+def _talk_of(look: _Look) -> _Talk:
+    """The talk by the last messages that tell something; only those are parsed."""
+    talk = _Talk()
+    for index in range(len(look.recent) - 1, -1, -1):
+        line = look.recent[index]
+        if index < look.model_at:
+            talk.model = talk.model or look.model
         record = parse_record(line)
         if isinstance(record, Record):
-            yield _status_after(as_object(record.fields.get("message")) or {})
+            message = as_object(record.fields.get("message")) or {}
+            talk.status = talk.status or _status_after(message)
+            if message.get("role") == "assistant":
+                _take_answer(talk, message, is_counted=index >= look.compacted_at)
         elif b'"role":"user"' in line[:512]:
-            yield "pending"
+            talk.status = talk.status or "pending"
+        is_counted = talk.context_tokens is not None or index <= look.compacted_at
+        if talk.status and talk.model and is_counted:
+            break
+    talk.model = talk.model or look.model
+    talk.status = talk.status or "unknown"
+    return talk
+
+
+def _take_answer(talk: _Talk, message: Mapping[str, Any], *, is_counted: bool) -> None:
+    """Takes in an answer; one that failed was billed for nothing."""
+    provider, model = as_text(message.get("provider")), as_text(message.get("model"))
+    if not talk.model and provider and model:
+        talk.model = f"{provider}/{model}"
+    if is_counted and talk.context_tokens is None:
+        usage = as_object(message.get("usage")) or {}
+        counts = [_whole(usage.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite")]
+        talk.context_tokens = _whole(usage.get("totalTokens")) or sum(counts) or None
+
+
+def _whole(value: object) -> int:
+    """A number of tokens; 0 for what is none."""
+    return value if isinstance(value, int) and 0 < value < MAX_TOKENS else 0
 
 
 def _status_after(message: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """Rows of listings that need not be read again, in one file of the state folder (session-format 14).
 
-The first line names the format, every other line is the row of one session file as a JSON list. A row counts
-while size and time of its file are the same to the nanosecond. The file may be lost at any time.
+The first line names the format, every other line is the row of one session file as a JSON list, that of the
+file written last first. A row counts while size and time of its file are the same to the nanosecond. The file
+may be lost at any time.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from musepi_tui.storage.paths import Paths
 from musepi_tui.storage.state import set_aside
 
 FILE_NAME = "session-list.jsonl"
-VERSION = 1
+VERSION = 3
 MAX_BYTES = 64 * 1024 * 1024
 """A bigger file is not one of ours: 64 MiB are the rows of 100,000 sessions."""
 
@@ -43,15 +44,24 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+_UNKNOWN = -1
+"""In place of a number nobody counted."""
+
 _PLAIN = r"[ !#-\[\]-~]*"
 _TEXT = rf'"{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-f]{{4}}){_PLAIN})*"'
 _WHOLE = r"(?:0|-?[1-9][0-9]{0,18})"
 _BOOL = "(?:true|false)"
 _HEAD_FIELDS = (f"({_TEXT})", _WHOLE, _WHOLE, _TEXT)
-_ROW_FIELDS = (*[_TEXT] * 5, _WHOLE, _BOOL, _TEXT, _BOOL, _TEXT, _TEXT, _TEXT, _BOOL, _WHOLE, _TEXT, _BOOL)
+_NAME_FIELDS = (_WHOLE, _TEXT, _BOOL)
+_COUNT_FIELDS = (_TEXT, _WHOLE, _WHOLE, _WHOLE, _TEXT)
+_INFO_FIELDS = (*[_TEXT] * 5, _WHOLE, _BOOL, _TEXT, _BOOL, _TEXT, _TEXT, _TEXT, _BOOL)
+_ROW_FIELDS = (*_INFO_FIELDS, *_NAME_FIELDS, *_COUNT_FIELDS)
 _LINE = re.compile(rf"\[{','.join(_HEAD_FIELDS)}(?:,{','.join(_ROW_FIELDS)})?\]")
 """A line as ``_line_of`` makes it. Lines are checked by this and parsed when they are asked for: thousands of
 parsed ones at once would set off a collection of garbage in which nothing else can run."""
+
+
+_TIME = re.compile(rf"\[{_TEXT},{_WHOLE},({_WHOLE}),")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,12 @@ class ListCache:
         line = self._lines.get(path)
         return None if line is None else _cached_of(line)
 
+    def newest(self, folders: Collection[str]) -> Iterator[tuple[str, CachedFile]]:
+        """What was last stored about the files in some folders, the last written first. Nothing needs to be
+        loaded for it, and no more is checked than is asked for; there is nothing where the file is broken."""
+        with contextlib.suppress(OSError):
+            yield from _newest_in(read_regular(self._path, MAX_BYTES), folders)
+
     def remember(self, path: str, file: CachedFile) -> None:
         """Keeps what was read of a file."""
         self._lines[path] = self._changed[path] = _line_of(path, file)
@@ -128,7 +144,8 @@ class ListCache:
             make_private_folder(self._path.parent)
             with _locked(self._path):
                 self._merge()
-                text = "\n".join([json.dumps({"version": VERSION}), *self._lines.values(), ""])
+                lines = sorted(self._lines.values(), key=_time_of, reverse=True)
+                text = "\n".join([json.dumps({"version": VERSION}), *lines, ""])
                 atomic_write(self._path, text.encode("ascii"), mode=0o600)
                 self._stamp = self._stamp_now()
             self._changed.clear()
@@ -172,20 +189,56 @@ def drop_row(paths: Paths, path: Path) -> None:
     cache.save()
 
 
-def _parse(data: bytes) -> dict[str, str]:
-    """The lines by path; a file of another version has none."""
+def _newest_in(data: bytes, folders: Collection[str]) -> Iterator[tuple[str, CachedFile]]:
+    first, _, rows = data.partition(b"\n")
     try:
-        first, *rows = data.decode("ascii").split("\n")
-        version = (as_object(json.loads(first)) or {}).get("version")
+        version = _version_of(first.decode("ascii"))
+    except (UnicodeDecodeError, _BrokenCacheError):
+        return
+    # As they stand in the file: most lines are of other folders, and are not parsed to find that out.
+    wanted = {json.dumps(folder)[1:-1].encode("ascii") for folder in folders}
+    start = 0
+    while version == VERSION and (end := rows.find(b"\n", start)) >= 0:
+        line = rows[start:end]
+        if line[2 : line.find(b'",')].rpartition(b"/")[0] in wanted:
+            text = line.decode("ascii", "replace")
+            match = _LINE.fullmatch(text)
+            if match is not None:
+                yield _path_of(match), _cached_of(text)
+        start = end + 1
+
+
+def _version_of(first_line: str) -> int:
+    try:
+        version = (as_object(json.loads(first_line)) or {}).get("version")
     except (ValueError, RecursionError) as error:
         raise _BrokenCacheError("it is no JSON") from error
     if type(version) is not int:
         raise _BrokenCacheError("its first line names no version")
+    return version
+
+
+def _path_of(match: "re.Match[str]") -> str:
+    return match[1][1:-1] if "\\" not in match[1] else json.loads(match[1])
+
+
+def _time_of(line: str) -> int:
+    match = _TIME.match(line)
+    return 0 if match is None else int(match[1])
+
+
+def _parse(data: bytes) -> dict[str, str]:
+    """The lines by path; a file of another version has none."""
+    try:
+        first, *rows = data.decode("ascii").split("\n")
+    except UnicodeDecodeError as error:
+        raise _BrokenCacheError("it is no JSON") from error
+    version = _version_of(first)
     found: dict[str, str] = {}
     for number, line in enumerate(rows if version == VERSION else (), 2):
         match = _LINE.fullmatch(line)
         if match is not None:
-            found[match[1][1:-1] if "\\" not in match[1] else json.loads(match[1])] = line
+            found[_path_of(match)] = line
         elif line or number <= len(rows):
             raise _BrokenCacheError(f"line {number} is no row")
     return found
@@ -218,6 +271,11 @@ def _fields_of(row: Row) -> list[str | int]:
         -1 if name is None else name.time_ms,
         "" if name is None else name.text,
         row.is_searched,
+        info.model,
+        _UNKNOWN if info.context_tokens is None else info.context_tokens,
+        _UNKNOWN if info.compactions is None else info.compactions,
+        _UNKNOWN if info.branches is None else info.branches,
+        "\n".join(row.leaves),
     ]
 
 
@@ -241,9 +299,18 @@ def _cached_of(line: str) -> CachedFile:
         parent=fields[9] or None,
         first_message=fields[10],
         is_own=fields[12],
+        model=fields[16],
+        context_tokens=_known(fields[17]),
+        compactions=_known(fields[18]),
+        branches=_known(fields[19]),
     )
     name = None if fields[13] < 0 else Name(fields[13], fields[14])
-    return CachedFile(size, mtime_ns, Row(info, name, fields[15]))
+    leaves = tuple(fields[20].split("\n")) if fields[20] else ()
+    return CachedFile(size, mtime_ns, Row(info, name, fields[15], leaves))
+
+
+def _known(number: int) -> int | None:
+    return None if number == _UNKNOWN else number
 
 
 @contextlib.contextmanager

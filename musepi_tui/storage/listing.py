@@ -1,5 +1,6 @@
 """Sessions of a folder or of all, and finding one by what a person typed (session-format 14, 15)."""
 
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -8,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from musepi_tui.base.errors import NotASessionFileError, SessionError
-from musepi_tui.storage.candidates import Candidate, Scan, Scope, scan_files
+from musepi_tui.storage.candidates import Candidate, Scan, Scope, folders_in, is_unchanged, scan_files
 from musepi_tui.storage.foreign import IMPORTED_TOOLS, needs_import, read_foreign
 from musepi_tui.storage.glance import Row, SessionInfo, glance_at, modified_text, read_row
 from musepi_tui.storage.list_cache import CachedFile, ListCache
@@ -32,6 +33,9 @@ FIRST_BATCH = 48
 """Files of the first batch: about a screenful, so that something can be shown at once."""
 
 NEXT_BATCH = 256
+SEARCHED_BATCH = 16
+"""Files that are read as a whole for one batch: every batch is sorted and drawn."""
+
 WORKERS = 4
 """Threads that read files which are not in the cache: they mostly wait for the disk."""
 
@@ -40,6 +44,13 @@ POOLED = 8
 
 SEARCHED_AT_ONCE = 4 * 1024 * 1024
 """A file that grew by no more than this since it was searched is searched again while its row is made."""
+
+TRIED_KNOWN = 200
+"""Rows of the last listing that are looked at for the first ones to show."""
+
+DRAWING_S = 0.05
+"""How long nothing is read after the rows that are known: another thread draws them now, and would have to
+share its time with all that is parsed here."""
 
 TRIED_FIRST = 8
 """Files that are looked at for the newest session before the cache is asked: mostly the first one is it."""
@@ -83,7 +94,8 @@ def list_sessions(
     Files that cannot be read are left out; ``progress`` is told of them. Blocks.
     """
     found: dict[Path, SessionInfo] = {}
-    with closing(iter_sessions(paths, cwd, override=override, foreign=foreign)) as batches:
+    scope = Scope(paths, cwd, override, foreign)
+    with closing(_iter_scope(scope, known_first=progress is not None)) as batches:
         for batch in batches:
             found.update((row.path, row) for row in batch.rows)
             if progress is not None:
@@ -94,21 +106,32 @@ def list_sessions(
 def iter_sessions(
     paths: Paths, cwd: Path | None, *, override: Path | None = None, foreign: bool = True
 ) -> Generator[Batch]:
-    """The same in parts, newest first: what is known or quickly read, then names from inside long files.
+    """The same in parts, newest first: what is known or quickly read, then what stands inside long files.
 
     What was read is remembered for the next listing, also when the rest is not wanted any more. Blocks
     between the parts.
     """
-    cache = ListCache(paths)
+    return _iter_scope(Scope(paths, cwd, override, foreign), known_first=False)
+
+
+def _iter_scope(scope: Scope, *, known_first: bool) -> Generator[Batch]:
+    """As ``iter_sessions``. ``known_first`` begins with the newest of the last listing that are unchanged,
+    before all files are looked at: there may be newer ones."""
+    cache = ListCache(scope.paths)
+    if known_first:
+        known = tuple(islice(_known_rows(cache, scope), FIRST_BATCH))
+        yield Batch(known, total=1)
+        if known:
+            time.sleep(DRAWING_S)
     cache.load()
-    scan = scan_files(Scope(paths, cwd, override, foreign))
-    listing = _Listing(cache, scan, cwd)
+    scan = scan_files(scope)
+    listing = _Listing(cache, scan, scope.cwd)
     try:
         yield Batch(notices=(*cache.notices, *scan.notices), total=len(scan.files))
         yield from listing.read_all()
         cache.forget_missing(scan.folders, [file.path for file in scan.files])
         cache.save()
-        yield from listing.search_names()
+        yield from listing.search_files()
         yield listing.mark_imported()
     finally:
         cache.save()
@@ -146,6 +169,19 @@ def find_session(
     raise SessionError(f'Session "{reference}" not found.')
 
 
+def _known_rows(cache: ListCache, scope: Scope) -> Iterator[SessionInfo]:
+    """Rows of the last listing whose files are as they were, newest first."""
+    places: dict[str, bool] = {}
+    for path, file in islice(cache.newest(folders_in(scope)), TRIED_KNOWN):
+        if file.row is None or not is_unchanged(path, file.size, file.mtime_ns):
+            continue
+        cwd = file.row.info.cwd
+        if cwd not in places:
+            places[cwd] = scope.cwd is None or same_folder(cwd, scope.cwd)
+        if places[cwd]:
+            yield file.row.info
+
+
 class _Listing:
     """One pass over the candidates of a scope."""
 
@@ -173,12 +209,15 @@ class _Listing:
                     rows.append(self._take(candidate, file.row))
             yield Batch(tuple(rows), tuple(damaged), done=done, total=len(self._files))
 
-    def search_names(self) -> Iterator[Batch]:
-        """The rows that a name in the middle of their file changes. Reads those files as a whole."""
+    def search_files(self) -> Iterator[Batch]:
+        """The rows that the middle of their file changes: a name in it, the number of its lines. Reads those
+        files as a whole."""
         total = len(self._files)
-        for candidate, row in self._unsearched:
+        rows: list[SessionInfo] = []
+        for number, (candidate, row) in enumerate(self._unsearched, 1):
+            yield Batch(done=total, total=total)  # the caller may have had enough
             try:
-                searched = read_row(Path(candidate.path), search=True, known=row)
+                searched = read_row(Path(candidate.path), search="all", known=row)
             except SessionError:
                 continue
             searched = replace(searched, info=_owned(candidate, searched.info))
@@ -187,8 +226,12 @@ class _Listing:
                 self._cache.remember(candidate.path, file)
             if candidate.path in self._foreign:
                 self._foreign[candidate.path] = searched.info
-            rows = (searched.info,) if searched.info.title != row.info.title else ()
-            yield Batch(rows, done=total, total=total)
+            if searched.info != row.info:
+                rows.append(searched.info)
+            if number % SEARCHED_BATCH == 0:
+                yield Batch(tuple(rows), done=total, total=total)
+                rows = []
+        yield Batch(tuple(rows), done=total, total=total)
 
     def mark_imported(self) -> Batch:
         """The rows of other tools' files of which a copy was listed."""
@@ -253,7 +296,7 @@ def _read_file(candidate: Candidate, known: Row | None) -> CachedFile:
             return CachedFile(size, mtime_ns, Row(_owned(candidate, read_foreign(path))))
         grown = size - known.info.size if known is not None and known.is_searched else None
         is_small = grown is not None and 0 <= grown <= SEARCHED_AT_ONCE
-        row = read_row(path, search=is_small, known=known)
+        row = read_row(path, search="all" if is_small else "ends", known=known)
         return CachedFile(size, mtime_ns, replace(row, info=_owned(candidate, row.info)))
     except SessionError as error:
         reason = str(error).removeprefix(f"{path}: ")

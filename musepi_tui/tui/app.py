@@ -12,7 +12,7 @@ from musepi_tui.runtime.intents import Retry, SelectModel, SetMode, SetThinking
 from musepi_tui.tui.driver import patch_toolkit
 from musepi_tui.tui.keys import bindings
 from musepi_tui.tui.shell import Shell
-from musepi_tui.tui.terminal import draft_file, find_editor, signals_end
+from musepi_tui.tui.terminal import draft_file, find_editor, signals_end, signals_wake
 
 if TYPE_CHECKING:
     from musepi_tui.runtime.session import SessionRuntime
@@ -49,8 +49,26 @@ class MusepiApp(Shell):
             self.screen.clear_selection()
         elif self.bridge.status.is_working or self.bridge.status.is_waiting:
             self.talk.interrupt()
-        elif self._is_repeated("_escaped_at_s", DOUBLE_ESCAPE_S) and composer.text:
-            composer.clear_draft()
+        elif self._is_repeated("_escaped_at_s", DOUBLE_ESCAPE_S):
+            if composer.text:
+                composer.clear_draft()
+            else:
+                self._open_earlier()
+
+    def _open_earlier(self) -> None:
+        """What the person wants two presses of esc to open."""
+        match self._settings.double_escape_action:
+            case "tree":
+                self.navigation.open_tree()
+            case "fork":
+                self.host.show("branch", "new")
+            case "rewind":
+                self.host.show("rewind")
+            case "none":
+                return
+
+    def _action_open_tree(self) -> None:
+        self.navigation.open_tree()
 
     def _action_clear(self) -> None:
         """Ctrl+c: copies a selection, clears the text, stops what runs, and only then quits (TUI-3.17)."""
@@ -158,7 +176,7 @@ async def run_app(
     def stop(code: int) -> None:
         loop.call_soon_threadsafe(lambda: app.exit(return_code=code))
 
-    with signals_end(stop):
+    with signals_wake(loop), signals_end(stop):
         await app.run_async()
     if app.crash_line is not None:
         with suppress(OSError):  # a terminal that is gone must not change the exit code

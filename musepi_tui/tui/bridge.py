@@ -1,11 +1,12 @@
 """From the runtime's events to the view models, and from there to the screen, a few times a second."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from musepi_tui.base.clock import Clock
 from musepi_tui.runtime.events import Event
+from musepi_tui.session.entries import EntryHead
 from musepi_tui.tui.status import Status
 from musepi_tui.tui.transcript.model import TranscriptModel
 
@@ -38,7 +39,7 @@ class Bridge:
     """Follows the runtime. Widgets hold no facts: they draw ``transcript`` and ``status``."""
 
     def __init__(self, runtime: "SessionRuntime", painter: Painter, clock: Clock, *, flush_s: float) -> None:
-        self.transcript = TranscriptModel(runtime.read_entry, now=clock.monotonic)
+        self.transcript = TranscriptModel(runtime.read_entry, path_to=self._path_to, now=clock.monotonic)
         self.status = Status()
         self._runtime = runtime
         self._painter = painter
@@ -74,6 +75,9 @@ class Bridge:
         shown = self.status.apply(event, self._clock.monotonic()) or changed
         self._painter.after_event(event)
         return shown
+
+    def _path_to(self, entry_id: str) -> Sequence[EntryHead]:
+        return self._runtime.view().tree.path(entry_id)
 
     def request_flush(self) -> None:
         """Paints soon, for a change that came from the screen itself."""

@@ -12,7 +12,7 @@ from musepi_tui.runtime.events import (
     Notice,
     SaveStateChanged,
 )
-from musepi_tui.runtime.intents import Cancel, Compact, Intent, Shake, SubmitPrompt, TakeQueue
+from musepi_tui.runtime.intents import Cancel, Compact, Handoff, Intent, Shake, SubmitPrompt, TakeQueue
 from musepi_tui.tui.status import Status
 from musepi_tui.tui.widgets.composer import Composer
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Tell: TypeAlias = Callable[[Literal["info", "warning", "error"], str], None]
 Then: TypeAlias = Callable[[IntentSettled], None]
-"""What to do when an intent has ended well."""
+"""What to do when an intent has ended."""
 
 
 class Conversation:
@@ -32,17 +32,18 @@ class Conversation:
         self._status = status
         self._composer = composer
         self._tell = tell
-        self._open: dict[str, tuple[Intent, Then | None]] = {}
+        self._open: dict[str, tuple[Intent, Then | None, Then | None]] = {}
         self._told = ""
         self._has_failed_to_save = False
         self._ended: MaintenanceEnded | None = None
 
-    def send(self, intent: Intent, then: Then | None = None) -> str:
-        """Hands an intent over. ``then`` is called when it ended well; a failure is told here."""
+    def send(self, intent: Intent, then: Then | None = None, failed: Then | None = None) -> str:
+        """Hands an intent over. ``then`` is called when it ended well, ``failed`` when it did not; without
+        the latter the failure is told here."""
         if isinstance(intent, Compact | Shake):
             self._ended = None
         intent_id = self._runtime.send(intent)
-        self._open[intent_id] = (intent, then)
+        self._open[intent_id] = (intent, then, failed)
         return intent_id
 
     def submit(self, text: str, *, follow_up: bool) -> None:
@@ -52,7 +53,7 @@ class Conversation:
     def interrupt(self) -> None:
         """Stops what runs: first a pass or a retry, else the turn, whose queue goes back into the editor."""
         waiting = self._status.steering or self._status.follow_up
-        if self._status.pass_running is None and self._status.waiting is None and waiting:
+        if not self._status.is_maintaining and self._status.waiting is None and waiting:
             self.take_queue()
         self.send(Cancel())
 
@@ -102,7 +103,7 @@ class Conversation:
         match event:
             case ContextPruned():
                 # The command that asked for it tells the same with more figures.
-                if not any(isinstance(intent, Shake) for intent, _ in self._open.values()):
+                if not any(isinstance(intent, Shake) for intent, *_ in self._open.values()):
                     self._tell(*endings.pruned(event))
             case ModelPromoted():
                 self._tell(*endings.promoted(event))
@@ -111,7 +112,7 @@ class Conversation:
 
     def settled(self, event: IntentSettled) -> None:
         """An intent has ended."""
-        intent, then = self._open.pop(event.intent_id, (None, None))
+        intent, then, failed = self._open.pop(event.intent_id, (None, None, None))
         if intent is None:
             return
         if event.ok:
@@ -122,13 +123,20 @@ class Conversation:
 
                 self._tell(*endings.shaken(event.data or {}))
             return
+        if failed is not None:
+            failed(event)
+        else:
+            self._tell_failure(intent, event.error or "That did not work.")
+
+    def _tell_failure(self, intent: Intent, error: str) -> None:
+        """Nothing that was typed is lost, and nothing is told twice."""
         if isinstance(intent, SubmitPrompt):
             self._composer.put_before(intent.text)
-        error = event.error or "That did not work."
-        if isinstance(intent, Compact | Shake):
+        if isinstance(intent, Compact | Shake | Handoff):
             from musepi_tui.tui import endings  # deferred: see above
 
-            told = endings.refusal(error, self._ended)
+            is_handoff = isinstance(intent, Handoff)
+            told = endings.handoff_refusal(error) if is_handoff else endings.refusal(error, self._ended)
             if told is not None:
                 self._tell(*told)
         elif error != self._told:

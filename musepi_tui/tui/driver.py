@@ -302,6 +302,14 @@ class SafeDriver(LinuxDriver):
         self.write("\x1b[>4;0m\x1b[23;2t")
         super().stop_application_mode()
 
+    def _sigcont_application(self, *_: object) -> None:
+        # A hang-up sends SIGCONT too: what was not given back is given back first, else a second input thread
+        # shares the keys and outlives the program.
+        if self._auto_restart and not self._must_signal_resume and self._writer_thread is not None:
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        super()._sigcont_application()  # pyright: ignore[reportUnknownMemberType]  its *_ has no type
+
     def disable_input(self) -> None:
         """Ends the input thread at once instead of at its next poll."""
         selector = WakeSelector.current

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from musepi_tui.base.text import group_digits, plural, short_number
-from musepi_tui.maintenance.notices import AUTO_CANCELLED, CANCELLED, NO_MODEL, save_failure, success_text
+from musepi_tui.maintenance.notices import (
+    AUTO_CANCELLED,
+    CANCELLED,
+    HANDOFF_CANCELLED,
+    NO_MODEL,
+    NOTHING_TO_HAND_OFF,
+    save_failure,
+    success_text,
+)
 from musepi_tui.runtime.events import ContextPruned, ExtensionFailed, MaintenanceEnded, ModelPromoted
 
 Told: TypeAlias = tuple[Literal["info", "warning", "error"], str]
@@ -34,6 +42,8 @@ def ending(event: MaintenanceEnded) -> Told | None:
 
 
 def _manual_ending(event: MaintenanceEnded) -> Told | None:
+    if event.action == "handoff":
+        return None  # the new session says where it comes from, and the intent why there is none
     if event.result is not None and event.result.entry_id is None:
         return None  # nothing was summarised: the report of the shake says what was done
     if event.result is not None:
@@ -85,6 +95,11 @@ def shaken(data: Mapping[str, Any]) -> Told:
     counts = ((int(data.get("toolResults", 0)), "tool result"), (int(data.get("blocks", 0)), "block"))
     moved = ", ".join(plural(count, noun) for count, noun in counts if count)
     return "info", f"Shaken: {moved} (~{group_digits(freed)} tokens freed)" if moved else "Nothing to shake"
+
+
+def handoff_refusal(error: str) -> Told:
+    """The line for a ``/handoff`` that did nothing."""
+    return ("info" if error in (HANDOFF_CANCELLED, NOTHING_TO_HAND_OFF) else "warning"), error
 
 
 def refusal(error: str, ended: MaintenanceEnded | None) -> Told | None:

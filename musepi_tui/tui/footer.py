@@ -8,7 +8,7 @@ from musepi_tui.base.cells import cell_width, cut_cells
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.text import short_number
 from musepi_tui.runtime.events import Meter
-from musepi_tui.tui.status import Status
+from musepi_tui.tui.status import Status, current_action
 
 GAUGE_CELLS = 10
 MAX_PATH_CELLS = 40
@@ -47,7 +47,8 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is shown. ``path_level``: 2 the path, 1 its last component, 0 nothing."""
+    """What is shown. ``path_level``: 2 the path, 1 its last component, 0 nothing. ``idle``: the countdown
+    beside ``auto-compact off``; where it is alone it never goes."""
 
     tokens: bool = True
     session: bool = True
@@ -59,6 +60,7 @@ class Shape:
     window: bool = True
     model: bool = True
     ask_mode: bool = True
+    idle: bool = True
 
 
 STEPS: tuple[Callable[[Shape], Shape], ...] = (
@@ -72,6 +74,7 @@ STEPS: tuple[Callable[[Shape], Shape], ...] = (
     lambda shape: replace(shape, window=False),
     lambda shape: replace(shape, ask_mode=False),
     lambda shape: replace(shape, model=False),
+    lambda shape: replace(shape, idle=False),
 )
 """What goes first on a narrow screen (TUI-1.14). Percent, maintenance and ``YOLO`` never go."""
 
@@ -106,7 +109,7 @@ def _groups(
 ) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     left = [_place(place, shape, signs), _session(status, shape, signs)]
     right = [
-        _upkeep(status, idle),
+        _upkeep(status, shape, signs, idle),
         _unsaved(status),
         _tokens(status.meter, shape, signs),
         _cost(status.meter, shape),
@@ -158,12 +161,14 @@ def countdown(left_s: float) -> str:
     return f"idle {minutes}:{seconds:02}"
 
 
-def _upkeep(status: Status, idle: str) -> list[Piece]:
+def _upkeep(status: Status, shape: Shape, signs: Signs, idle: str) -> tuple[Piece, ...]:
     if status.pass_running is not None:
-        return [Piece("compacting…", "accent")]
-    if idle:
-        return [Piece(idle)]
-    return [] if status.meter.auto_compaction else [Piece("auto-compact off")]
+        is_handoff = current_action(status.pass_running) == "handoff"
+        return (Piece("handing off…" if is_handoff else "compacting…", "accent"),)
+    is_off = not status.meter.auto_compaction
+    off = [Piece("auto-compact off")] if is_off else []
+    countdown_row = [Piece(idle)] if idle and (shape.idle or not is_off) else []
+    return _join([off, countdown_row], f" {signs.dot} ", signs)
 
 
 def _unsaved(status: Status) -> list[Piece]:

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from musepi_tui.base.dataclass import dataclass
 
-Where: TypeAlias = Literal["app", "editor", "panel", "sessions", "dialog"]
+Where: TypeAlias = Literal["app", "editor", "panel", "sessions", "tree", "dialog"]
 
 UNBOUND = "unbound+none"
 """A key nobody can press: Textual reads an empty key list as "leave the default"."""
@@ -19,8 +19,9 @@ UNBOUND = "unbound+none"
 @dataclass(frozen=True, slots=True)
 class Key:
     """One action: ``keys`` are the default keys, comma-separated, in Textual's spelling, ``action`` is the
-    method behind it. The focused part (``editor``, ``panel``, ``dialog``) is asked before ``app``;
-    ``sessions`` is the panel with the list of sessions, whose own keys go before those of every panel."""
+    method behind it. The focused part (``editor``, ``panel``, ``tree``, ``dialog``) is asked before ``app``;
+    ``sessions`` is the panel with the list of sessions, whose own keys go before those of every panel.
+    A key that is a single character works in ``tree`` while its search is empty."""
 
     id: str
     keys: str
@@ -53,6 +54,7 @@ KEYS: tuple[Key, ...] = (
     Key("app.display.reset", "ctrl+l", "redraw", "app", "redraw the screen"),
     Key("app.session.new", UNBOUND, "command('new')", "app", "start a new session"),
     Key("app.session.resume", UNBOUND, "command('resume')", "app", "open another session"),
+    Key("app.session.tree", UNBOUND, "open_tree", "app", "go to another place in this session"),
     Key("app.transcript.pageUp", "pageup", "screen.page(-1)", "app", "transcript: a page up"),
     Key("app.transcript.pageDown", "pagedown", "screen.page(1)", "app", "transcript: a page down"),
     Key("app.transcript.lineUp", "shift+up", "screen.line(-1)", "app", "transcript: a line up"),
@@ -122,6 +124,40 @@ KEYS: tuple[Key, ...] = (
     Key("sessions.paths", "ctrl+p", "paths", "sessions", "show where the files are"),
     Key("sessions.rename", "ctrl+r", "rename", "sessions", "give the marked one another name"),
     Key("sessions.delete", "ctrl+d", "delete", "sessions", "move the marked one to the trash"),
+    Key("tree.up", "up,ctrl+p", "move(-1)", "tree", "up"),
+    Key("tree.down", "down,ctrl+n", "move(1)", "tree", "down"),
+    Key("tree.pageUp", "left,pageup", "page(-1)", "tree", "a page up"),
+    Key("tree.pageDown", "right,pagedown", "page(1)", "tree", "a page down"),
+    Key("tree.first", "home,ctrl+home", "edge(-1)", "tree", "first"),
+    Key("tree.last", "end,ctrl+end", "edge(1)", "tree", "last"),
+    Key("tree.turnUp", "alt+up", "turn(-1)", "tree", "to the prompt or answer before"),
+    Key("tree.turnDown", "alt+down", "turn(1)", "tree", "to the prompt or answer after"),
+    Key("tree.fold", "ctrl+left,alt+left", "fold", "tree", "fold the branch, or go to its start"),
+    Key("tree.unfold", "ctrl+right,alt+right", "unfold", "tree", "unfold, or go to the next branch"),
+    Key("tree.accept", "enter", "accept", "tree", "go on from there"),
+    Key(
+        "tree.summarize",
+        "shift+enter,alt+enter",
+        "accept_with_summary",
+        "tree",
+        "the same, with a summary of the branch that is left",
+    ),
+    Key("tree.cancel", "escape", "cancel", "tree", "empty the search, then close"),
+    Key("tree.close", "ctrl+c", "close", "tree", "close"),
+    Key("tree.erase", "backspace,ctrl+h", "erase", "tree", "erase in the search"),
+    Key("tree.eraseAll", "ctrl+w", "erase_all", "tree", "empty the search"),
+    Key("tree.label", "L", "edit_label", "tree", "label the marked entry (while the search is empty)"),
+    Key("tree.times", "T", "toggle_times", "tree", "show when labels were given (while the search is empty)"),
+    Key("tree.copy", "ctrl+x", "copy", "tree", "copy the text of the marked entry"),
+    Key("tree.filterNext", "ctrl+o", "cycle_filter(1)", "tree", "next filter"),
+    Key("tree.filterBefore", "ctrl+shift+o,ctrl+shift+O", "cycle_filter(-1)", "tree", "filter before"),
+    Key("tree.filterDefault", "alt+d,ctrl+d", "set_filter('default')", "tree", "messages and tools"),
+    Key("tree.filterNoTools", "alt+t,ctrl+t", "set_filter('no-tools')", "tree", "without tool results"),
+    Key("tree.filterUser", "alt+u,ctrl+u", "set_filter('user-only')", "tree", "prompts only"),
+    Key("tree.filterLabeled", "alt+l,ctrl+l", "set_filter('labeled-only')", "tree", "what has a label"),
+    Key("tree.filterAll", "alt+a,ctrl+a", "set_filter('all')", "tree", "everything"),
+    Key("tree.previewUp", "shift+up", "scroll_preview(-1)", "tree", "scroll the text up"),
+    Key("tree.previewDown", "shift+down", "scroll_preview(1)", "tree", "scroll the text down"),
     Key("dialog.allow", "1,y", "answer('allow')", "dialog", "allow once"),
     Key("dialog.allowSession", "2", "answer('allow_session')", "dialog", "allow for the session"),
     Key("dialog.deny", "3,n", "answer('deny')", "dialog", "deny"),
@@ -240,18 +276,28 @@ def _read_changes(data: Mapping[str, Any], file: str) -> Keymap:
     return Keymap(changes, tuple(notices))
 
 
+def typed_keys(keymap: "Keymap", where: Where) -> frozenset[str]:
+    """The keys of a part that type a character as well."""
+    keys = (key for row in KEYS if row.where == where for key in _keys_of(row, keymap.changes))
+    return frozenset(key for key in keys if len(key) == 1)
+
+
 def parse_key(text: str) -> str | None:
     """A key as people write it (``ctrl+pageUp``, ``alt+-``) in Textual's spelling, None when it is no key."""
     *modifiers, name = text.strip().split("+") if not text.endswith("+") else ["", ""]
     name = _NAMES.get(name, name)
     if not re.fullmatch(_KEY, name) or not set(modifiers) <= set(_MODIFIERS):
         return None
+    if modifiers == ["shift"] and re.fullmatch("[a-z]", name):
+        return name.upper()
     return "+".join([*sorted(set(modifiers)), name])
 
 
 def show_key(key: str) -> str:
-    """A Textual key as people write it: ``ctrl+minus`` → ``ctrl+-``."""
+    """A Textual key as people write it: ``ctrl+minus`` → ``ctrl+-``, ``L`` → ``shift+l``."""
     *modifiers, name = key.split("+")
+    if not modifiers and re.fullmatch("[A-Z]", name):
+        return f"shift+{name.lower()}"
     return "+".join([*modifiers, _SHOWN.get(name, name)])
 
 
@@ -264,12 +310,16 @@ def find_clashes(changes: Mapping[str, str] | None = None) -> tuple[str, ...]:
     seen: dict[tuple[str, str], str] = {}
     clashes: list[str] = []
     for row in KEYS:
-        for key in (changes or {}).get(row.id, row.keys).split(","):
+        for key in _keys_of(row, changes or {}):
             for part in _parts(row.where):
                 other = seen.setdefault((part, key), row.id)
                 if other != row.id and key != UNBOUND:
                     clashes.append(f"{show_key(key)} is used by both {other} and {row.id}")
     return tuple(dict.fromkeys(clashes))
+
+
+def _keys_of(row: Key, changes: Mapping[str, str]) -> list[str]:
+    return changes.get(row.id, row.keys).split(",")
 
 
 def _parts(where: Where) -> Iterable[str]:

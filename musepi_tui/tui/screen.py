@@ -20,6 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from musepi_tui.base.clock import Clock
+from musepi_tui.runtime.events import ApprovalAsked
 from musepi_tui.settings.schema import Settings
 from musepi_tui.tui.bridge import Bridge
 from musepi_tui.tui.footer import Place
@@ -113,6 +114,11 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self.footer.refresh_row()
         self.dialog.cwd = cwd
 
+    def ask(self, question: ApprovalAsked) -> None:
+        """Puts the question whether a tool may run."""
+        self.dialog.ask(question)
+        self.show_dialog()
+
     def show_dialog(self) -> None:
         """Gives the keys to the question, or back to the editor when there is none."""
         asking = self.dialog.is_open
@@ -154,9 +160,10 @@ class MainScreen(Screen[None], inherit_bindings=False):
         if self._layout_required or batching or not self.is_current:
             return
         if self.composer in self._dirty_widgets:
-            self._dirty_widgets.discard(self.composer)
+            others = self._dirty_widgets - {self.composer}
             self._compositor.update_widgets({self.composer})
             self._compositor_refresh()
+            self._dirty_widgets |= others  # the refresh took them for painted; the timer paints them
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """The widget under a cell and the place in its text: the transcript knows its own."""

@@ -17,9 +17,11 @@ from musepi_tui.runtime.events import (
     ApprovalAsked,
     ApprovalClosed,
     ContextPruned,
+    EntryAppended,
     Event,
     ExtensionFailed,
     IntentSettled,
+    LeafMoved,
     MaintenanceEnded,
     ModelPromoted,
     Notice,
@@ -39,6 +41,7 @@ from musepi_tui.tui.driver import ASK_GROUND, GroundTold, SafeDriver
 from musepi_tui.tui.host import Host
 from musepi_tui.tui.keys import Keymap, editor_actions, load_keymap
 from musepi_tui.tui.looks import Looks
+from musepi_tui.tui.navigation import Navigation
 from musepi_tui.tui.place import find_place
 from musepi_tui.tui.presence import Presence
 from musepi_tui.tui.prompts import PromptStore
@@ -95,6 +98,7 @@ class Shell(SafeApp):
         self.host = Host(self)
         self.talk = Conversation(runtime, self.bridge.status, self.main.composer, self.tell)
         idle_enabled = values.compaction.idle_enabled
+        self.navigation = Navigation(self)
         self.presence = Presence(runtime.send, self.clock.monotonic, enabled=idle_enabled)
         self._advance = Advance()
         self._history = PromptStore(PromptHistory(options.paths, options.cwd))
@@ -156,6 +160,7 @@ class Shell(SafeApp):
         self.run_worker(self._load_prompts(), name="prompts", exit_on_error=False)
         for notice in (*self.keymap.notices, *filter(None, [self.looks.problem])):
             self.tell("warning", notice)
+        self.host.prepare_soon()
         if self._pick:
             self.host.show("resume")
 
@@ -184,10 +189,11 @@ class Shell(SafeApp):
                 self._offer_help()
                 self.main.transcript.to_end()
                 self.talk.session_changed()
+                self.navigation.session_changed()
                 show_access(self, event.reason)
             case ApprovalAsked():
-                self.main.dialog.ask(event)
-                self.main.show_dialog()
+                self.navigation.close_tree()
+                self.main.ask(event)
             case ApprovalClosed():
                 self.main.dialog.close(event.request_id)
                 self.main.show_dialog()
@@ -214,6 +220,8 @@ class Shell(SafeApp):
                 near = self._advance.take(event.meter)
                 if near is not None:
                     self.tell("info", near)
+            case LeafMoved() | EntryAppended():
+                self.navigation.changed(event)
             case ContextPruned() if not display.prune_notices:
                 return
             case ModelPromoted() if display.show_model_changes:

@@ -10,6 +10,8 @@ from musepi_tui.base.text import duration, short_number
 from musepi_tui.providers.types import Model
 from musepi_tui.runtime.events import (
     AgentStarted,
+    BranchSummaryEnded,
+    BranchSummaryStarted,
     Event,
     IdleCountdown,
     MaintenanceEnded,
@@ -35,7 +37,9 @@ from musepi_tui.runtime.events import (
     UsageChanged,
 )
 
-WORKING_PHASES = frozenset({Phase.STREAMING, Phase.TOOLS, Phase.RETRYING, Phase.MAINTAINING})
+WORKING_PHASES = frozenset(
+    {Phase.STREAMING, Phase.TOOLS, Phase.RETRYING, Phase.MAINTAINING, Phase.NAVIGATING}
+)
 """Phases in which something runs that esc stops."""
 
 LEAD_WORDS = {
@@ -56,6 +60,18 @@ SHAKE_WORDS = {
     "idle": "Idle: shake…",
 }
 """The same while a pass moves large outputs out of the context and summarises nothing."""
+
+HANDOFF_WORDS = {
+    "manual": "Generating handoff…",
+    "threshold": "Auto-handoff…",
+    "incomplete": "Output cut off: handoff…",
+    "idle": "Idle: handoff…",
+}
+"""The same while the document is written that a new session begins with."""
+
+_WORDS = {"shake": SHAKE_WORDS, "handoff": HANDOFF_WORDS}
+_OWN_PROGRESS = frozenset({"handoff"})
+"""Actions whose progress has their own name; other progress says that they went on as a summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +102,14 @@ class Maintaining:
     progress: MaintenanceProgress | None = None
 
 
-Activity: TypeAlias = Working | Waiting | Maintaining
+@dataclass(frozen=True, slots=True)
+class Summarizing:
+    """The branch that is left is being summarised since ``since`` (monotonic seconds)."""
+
+    since: float
+
+
+Activity: TypeAlias = Working | Waiting | Maintaining | Summarizing
 
 
 @dataclass(slots=True)
@@ -113,6 +136,7 @@ class Status:
     running: dict[str, str] = field(default_factory=dict[str, str])
     waiting: Waiting | None = None
     pass_running: Maintaining | None = None
+    branch_summary: Summarizing | None = None
     idle_until: float | None = None
     """When an idle pass starts unless somebody does something (monotonic seconds); None: none is due."""
 
@@ -134,7 +158,9 @@ class Status:
         self.turn_since = now if view.turn_open else None
         self.running = {}
         self.waiting = None
-        self.pass_running = Maintaining(now) if view.compacting else None
+        # A handoff changes the session in the middle of its pass.
+        self.pass_running = (self.pass_running or Maintaining(now)) if view.compacting else None
+        self.branch_summary = None
         self.idle_until = None
 
     def apply(self, event: Event, now: float) -> bool:
@@ -175,12 +201,22 @@ class Status:
                 self.waiting = Waiting(now + event.delay_s, event.attempt, event.max_attempts)
             case RetryEnded() | SummaryRetryStarted() | SummaryRetryEnded():
                 self.waiting = None
+            case _:
+                return self._apply_maintenance(event, now)
+        return True
+
+    def _apply_maintenance(self, event: Event, now: float) -> bool:
+        match event:
             case MaintenanceStarted():
                 self.pass_running = Maintaining(now, event.reason, event.action, event.mid_turn)
             case MaintenanceProgress():
                 self.pass_running = replace(self.pass_running or Maintaining(now), progress=event)
             case MaintenanceEnded():
                 self.pass_running = self.waiting = None
+            case BranchSummaryStarted():
+                self.branch_summary = Summarizing(now)
+            case BranchSummaryEnded():
+                self.branch_summary = self.waiting = None
             case _:
                 return False
         return True
@@ -200,6 +236,8 @@ class Status:
             return self.waiting  # for the turn, or for a summary of the pass that runs
         if self.pass_running is not None:
             return self.pass_running
+        if self.branch_summary is not None:
+            return self.branch_summary
         if self.phase in WORKING_PHASES and self.turn_since is not None:
             return Working(self.turn_since, tuple(self.running.values()))
         return None
@@ -207,7 +245,12 @@ class Status:
     @property
     def is_working(self) -> bool:
         """Whether something runs that esc stops."""
-        return self.phase in WORKING_PHASES or self.pass_running is not None
+        return self.phase in WORKING_PHASES or self.is_maintaining
+
+    @property
+    def is_maintaining(self) -> bool:
+        """Whether a pass, a handoff or a branch summary runs: work on the session, not in a turn."""
+        return self.pass_running is not None or self.branch_summary is not None
 
     @property
     def is_queueing(self) -> bool:
@@ -217,7 +260,7 @@ class Status:
 
 def lead_words(reason: str, *, action: str = "summary", mid_turn: bool = False) -> str:
     """How the maintenance line begins."""
-    words = SHAKE_WORDS if action == "shake" else LEAD_WORDS
+    words = _WORDS.get(action, LEAD_WORDS)
     lead = words.get(reason.replace("-", "_").replace(" ", "_"), words["manual"])
     return lead.replace("…", " before the next step…") if mid_turn and reason == "threshold" else lead
 
@@ -235,13 +278,19 @@ def describe(activity: Activity, now: float, width_cells: int = 1_000) -> str:
             left_s = max(0, -int(-(activity.until - now) // 1))
             return f"Retrying ({activity.attempt}/{activity.max_attempts}) in {left_s}s… (esc to cancel)"
         case Maintaining():
-            # A shake that did not free enough goes on as a summary, which alone tells how far it is.
-            action = activity.action if activity.progress is None else "summary"
-            lead = lead_words(activity.reason, action=action, mid_turn=activity.mid_turn)
+            lead = lead_words(activity.reason, action=current_action(activity), mid_turn=activity.mid_turn)
             parts = [f"{lead} {duration(now - activity.since)}", *_progress(activity.progress)]
             while len(parts) > 1 and cell_width(_pass_line(parts)) > width_cells:
                 parts.pop()
             return _pass_line(parts)
+        case Summarizing():
+            return _pass_line([f"Summarizing branch… {duration(now - activity.since)}"])
+
+
+def current_action(activity: Maintaining) -> str:
+    """What the pass does now: a shake or a handoff that did not do goes on as a summary."""
+    phase = None if activity.progress is None else activity.progress.phase
+    return activity.action if phase is None or phase in _OWN_PROGRESS else "summary"
 
 
 def _pass_line(parts: Sequence[str]) -> str:
@@ -253,10 +302,11 @@ def _progress(progress: MaintenanceProgress | None) -> list[str]:
         return []
     # The request that is being answered: none is done while the first one is (tui 6.1).
     running = min(progress.done + 1, progress.total)
-    counted = f"{progress.phase} {running}/{progress.total}" if progress.total else progress.phase
+    name = "" if progress.phase in _OWN_PROGRESS else progress.phase
+    counted = [f"{name} {running}/{progress.total}" if progress.total else name] if name else []
     if not progress.input_tokens:
-        return [counted]
+        return counted
     flow = f"~{short_number(progress.input_tokens)} in"
     if progress.output_tokens:
         flow = f"{flow} → {short_number(progress.output_tokens)} out"
-    return [counted, flow]
+    return [*counted, flow]

@@ -1,8 +1,10 @@
 """The terminal around the app: title, signals, giving it back, the external editor."""
 
+import asyncio
 import os
 import shlex
 import signal
+import socket
 import sys
 import tempfile
 import termios
@@ -55,6 +57,27 @@ def signals_end(stop: Callable[[int], None]) -> Generator[None]:
     finally:
         for number, handler in before:
             signal.signal(number, handler)
+
+
+@contextmanager
+def signals_wake(loop: asyncio.AbstractEventLoop) -> Generator[None]:
+    """While this is open, a signal ends the waiting of the event loop, whichever thread it met.
+
+    Python runs its handlers in the main thread and does not wake it for them: a SIGCONT that the kernel gave
+    to another thread would be taken with the next key, and after ctrl+z no key comes.
+    """
+    reading, writing = socket.socketpair()
+    reading.setblocking(False)  # noqa: FBT003  takes it by position only
+    writing.setblocking(False)  # noqa: FBT003  takes it by position only
+    loop.add_reader(reading, reading.recv, 4096)
+    before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        loop.remove_reader(reading)
+        reading.close()
+        writing.close()
 
 
 def _terminal_modes() -> "list[Any] | None":

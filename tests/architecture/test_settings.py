@@ -13,6 +13,10 @@ USERS = "\n".join(
 )
 
 
+WITHOUT_EFFECT = {"compaction.remote"}
+"""Keys that settings files of other programs and versions hold, for something this version does not have.
+Their descriptions say so."""
+
 SETTINGS = [pytest.param(known, id=known.key) for known in known_settings(Settings)]
 
 
@@ -24,6 +28,9 @@ def test_setting_is_described_in_a_sentence(known):
 
 @pytest.mark.parametrize("known", SETTINGS)
 def test_setting_has_an_effect(known):
+    if known.key in WITHOUT_EFFECT:
+        assert "this version" in known.description
+        return
     assert re.search(rf"\.{known.name}\b|[\"']{known.name}[\"']", USERS)
 
 

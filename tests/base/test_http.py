@@ -9,10 +9,8 @@ import pytest
 from musepi_tui.base.errors import ErrorKind, ProviderError
 from musepi_tui.base.http import (
     GATHER_S,
-    NOWHERE,
     HttpPolicy,
     HttpResponse,
-    address_of,
     check_plain_http,
     check_reachable,
     is_loopback_host,
@@ -99,15 +97,8 @@ def test_transport_failure_names_its_cause_and_the_host(error, cause, words):
     assert found.retryable is (cause not in ("tls", "address"))
 
 
-def test_address_names_scheme_host_and_port():
-    address = address_of("http://[::1]:8080/v1")
-    assert (address.scheme, address.host, address.port) == ("http", "::1", 8080)
-    assert address_of("https://api.example.com/v1").port is None
-
-
 @pytest.mark.parametrize("url", ["http://[::1", "http://127.0.0.1:99999/v1", "http://127.0.0.1:x/v1"])
-def test_address_that_cannot_be_read_is_nowhere_and_no_crash(url):
-    assert address_of(url) == NOWHERE
+def test_address_that_cannot_be_read_is_refused(url):
     with pytest.raises(ProviderError, match="no usable address"):
         check_reachable(url, HttpPolicy(offline=True))
 

@@ -6,7 +6,7 @@ taken in turn so that a noisy moment hits everybody. ``python -m tests.bench sta
 
 import sys
 
-from tests.bench import decoding, maintaining, opening, starting, storing, streaming
+from tests.bench import browsing, decoding, maintaining, opening, picking, starting, storing, streaming
 from tests.bench.table import Row, render
 
 GROUPS = {
@@ -16,6 +16,8 @@ GROUPS = {
     "decode": decoding.measure,
     "sessions": storing.measure,
     "maintain": maintaining.measure,
+    "tree": browsing.measure,
+    "picker": picking.measure,
 }
 
 

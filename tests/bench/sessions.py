@@ -137,3 +137,23 @@ def _message(index: int, *, is_last: bool) -> Message:
             return t(lines, f"call-{index - 1}", "read")
         case _:
             return a(markdown(100))
+
+
+def write_branched_session(path: Path, entries: int, branches: int, cwd: Path) -> None:
+    """A session of that many entries whose leaf went back to an earlier prompt ``branches`` times.
+
+    The kinds of entries are those of ``write_session``. Branches leave from anywhere, also from each other.
+    """
+    header = SessionHeader("00000000-0000-7000-8000-000000000004", "2025-06-15T15:06:40.000Z", str(cwd))
+    every = entries // (branches + 1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb", buffering=4 * 1024 * 1024) as file:
+        file.write(dump_json(encode_header(header)) + b"\n")
+        for index in range(entries):
+            before = index - 1
+            if index and index % every == 0 and index // every <= branches:
+                # An answer before a prompt: the last one of four entries.
+                before = index * 2_654_435_761 % 2**32 % index // 4 * 4 - 1
+            made = _part(index, is_last=index == entries - 1)
+            parent = _mixed_id(before) if before >= 0 else None
+            file.write(dump_line(entry(made, _mixed_id(index), parent, START_MS + 1000 * index)) + b"\n")

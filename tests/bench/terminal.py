@@ -20,6 +20,8 @@ ALTERNATE_SCREEN = b"\x1b[?1049h"
 POLL_S = 0.0005
 KEY_EVERY_S = 0.025
 """Between the first keys: as fast as a person strikes them, so that they are no load of their own."""
+NO_CHANGE_S = 0.5
+"""A key that has not changed the screen by then does not."""
 FRAME_GAP_S = 0.05
 """Silence after a frame, longer than any pause inside one."""
 
@@ -33,6 +35,7 @@ class TerminalProgram:
         self._chunks: list[tuple[float, bytes]] = []
         self._output = bytearray()
         self._next_key = FIRST_KEY
+        self._sent = 0.0
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             argv, stdin=child, stdout=child, stderr=child, env=dict(env), cwd=cwd, start_new_session=True
@@ -98,6 +101,22 @@ class TerminalProgram:
         self._wait(lambda: len(self._chunks) - chunks - 1, 5.0, text.encode())
         self.wait_until_quiet(FRAME_GAP_S)
         return (self._chunks[-1][0] - sent) * 1000
+
+    def paint_ms(self, text: str) -> float:
+        """Milliseconds from typing ``text`` to the first byte it causes, 0 when it changes nothing on the
+        screen; then waits for rest. Only for a program at rest, or one that works without drawing."""
+        chunks = len(self._chunks)
+        self._sent = time.monotonic()
+        self.type(text)
+        deadline = self._sent + NO_CHANGE_S
+        while len(self._chunks) == chunks and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        self.wait_until_quiet(FRAME_GAP_S)
+        return (self._chunks[chunks][0] - self._sent) * 1000 if len(self._chunks) > chunks else 0.0
+
+    def last_frame_ms(self) -> float:
+        """Milliseconds from the key of the last ``paint_ms`` to the last byte so far."""
+        return (self._chunks[-1][0] - self._sent) * 1000
 
     def bytes_written(self) -> int:
         """Bytes written to the terminal so far."""

@@ -372,7 +372,9 @@ def test_rpc_without_a_stdin_ends(tmp_path):
 def test_entries_that_could_be_written_nowhere_are_told_and_fail_the_run(blocks, tmp_path):
     with ModelServer(openai_reply(text="word " * 500)) as server:
         flags = model_flags(server.base_url)
-        run = run_in_shell("-p", "go", *flags, redirect="", before=f"ulimit -f {blocks};", cwd=tmp_path)
+        # byte code that does not fit would be left behind broken
+        limit = f"export PYTHONDONTWRITEBYTECODE=1; ulimit -f {blocks};"
+        run = run_in_shell("-p", "go", *flags, redirect="", before=limit, cwd=tmp_path)
     assert run.returncode == 1
     assert run.stdout.startswith("word word")
     assert "could be written nowhere" in run.stderr.splitlines()[-1]
@@ -397,6 +399,16 @@ def test_a_summary_larger_than_the_window_changes_nothing(tmp_path):
     assert (run.returncode, run.stdout) == (1, "")
     assert "compaction.model" in run.stderr
     assert '"type":"compaction"' not in session.read_text()
+
+
+def test_print_mode_tells_a_pass_that_failed_by_itself_on_stderr(tmp_path):
+    long = openai_reply(text="A long sentence about files and tests. " * 400)
+    with ModelServer(long, *[openai_reply(text=" ")] * 12) as server:
+        flags = [*model_flags(server.base_url), "--set", "compaction.keepRecentTokens=200"]
+        run = run_musepi("-p", "go", "--compact-at", "2000", *flags, cwd=tmp_path)
+    assert run.returncode == 0
+    assert run.stdout.startswith("A long sentence")
+    assert "Auto-compaction failed: " in run.stderr
 
 
 BROKEN = "def activate(api):\n    raise RuntimeError('no disk')\n"

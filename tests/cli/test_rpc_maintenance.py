@@ -1,6 +1,7 @@
 """The RPC commands of maintenance, against a scripted server."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -45,12 +46,19 @@ def test_the_parts_of_the_context_sum_up_to_its_tokens_after_a_compaction(file, 
     with host(file, server) as program:
         program.ask("compact")
         found = program.ask("get_context_breakdown")["data"]
-    assert set(found) == {"window", "threshold", "budgetReserve", "tokens", "percent", "parts"}
+    fixed = {"window", "threshold", "budgetReserve", "tokens", "percent", "parts"}
+    further = {"beyondParts", "toolResults", "toolSchemas", "contextFiles", "reclaimable", "cache"}
+    assert set(found) == fixed | further
+    assert all(set(part) == {"name", "tokens"} for part in found["parts"])
     assert (found["window"], found["threshold"], found["budgetReserve"]) == (8_192, 7_000, 1_228)
     parts = {part["name"]: part["tokens"] for part in found["parts"]}
-    assert sum(parts.values()) == found["tokens"]
+    assert (sum(parts.values()), found["beyondParts"]) == (found["tokens"], 0)
     assert found["percent"] == round(100 * found["tokens"] / 8_192, 1)
-    assert list(parts)[:3] == ["system prompt", "tools", "summary"]
+    assert list(parts)[:4] == ["system prompt", "tools", "summary", "kept tail"]
+    assert sum(tool["tokens"] for tool in found["toolSchemas"]) == parts["tools"]
+    ways = {way["name"]: way["tokens"] for way in found["reclaimable"]}
+    assert list(ways) == ["superseded", "useless", "threshold", "shake", "images"]
+    assert found["cache"] == {"read": None, "prompt": None, "cold": found["cache"]["cold"]}
 
 
 def test_compact_answers_with_what_was_done_and_then_that_nothing_is_left(file, server):
@@ -68,6 +76,9 @@ def test_compact_answers_with_what_was_done_and_then_that_nothing_is_left(file, 
     [
         ({"mode": "magic"}, "no compaction mode"),
         ({"mode": "shake", "customInstructions": "x"}, "takes no focus"),
+        ({"mode": "snapcompact"}, 'This version has no compaction mode "snapcompact".'),
+        ({"mode": "undo"}, "This version has no /compact undo"),
+        ({"mode": "handoff"}, "/handoff [focus]"),
         ({"mode": 5}, "mode must be a string"),
     ],
 )
@@ -91,6 +102,48 @@ def test_an_aborted_compaction_says_so(file, server):
     by_command = {answer["command"]: answer for answer in answers}
     assert by_command["abort_compaction"]["success"] is True
     assert by_command["compact"]["error"] == "Compaction cancelled"
+
+
+def test_a_handoff_answers_with_the_document_and_the_new_session(file, server):
+    before = file.read_bytes()
+    with host(file, server) as program:
+        found = program.ask("handoff", customInstructions="the API work")["data"]
+        state = program.ask("get_state")["data"]
+        entries = program.ask("get_entries")["data"]["entries"]
+        again = program.ask("handoff")
+    assert set(found) == {"document", "sessionFile", "sessionId"}
+    assert found["document"].startswith(SUMMARY)
+    assert (state["sessionFile"], state["sessionId"]) == (found["sessionFile"], found["sessionId"])
+    assert state["isStreaming"] is state["isCompacting"] is False
+    assert [entry.get("customType") for entry in entries][-1] == "handoff"
+    assert (again["success"], again["error"]) == (False, "Nothing to hand off (no messages yet)")
+    assert "Additional focus: the API work" in json.dumps(server.requests[0].body)
+    assert file.read_bytes() == before
+
+
+def test_events_of_a_handoff_name_the_new_session_and_its_message(file, server):
+    with host(file, server) as program:
+        program.send("handoff")
+        start = program.wait_for("compaction_start")
+        changed = program.wait_for("session_changed")
+        stored = program.wait_for("message_end")
+        end = program.wait_for("compaction_end")
+    assert (start["reason"], start["action"], end["action"]) == ("manual", "handoff", "handoff")
+    assert changed["reason"] == "handoff"
+    assert (stored["message"]["customType"], stored["entryId"]) == ("handoff", end["result"]["entryId"])
+    assert json.dumps(stored["entryId"]) in Path(changed["file"]).read_text()
+
+
+def test_an_aborted_handoff_says_so(file, server):
+    server.fallback = hang_reply()
+    with host(file, server) as program:
+        program.send("handoff")
+        program.wait_for("compaction_start")
+        program.send("abort_compaction")
+        answers = [program.wait(lambda line: line["type"] == "response") for _ in range(2)]
+        assert program.ask("get_state")["data"]["sessionFile"] == str(file)
+    by_command = {answer["command"]: answer for answer in answers}
+    assert by_command["handoff"]["error"] == "Handoff cancelled"
 
 
 def test_a_shake_tells_what_it_took(file, server):
@@ -145,3 +198,33 @@ def test_automatic_passes_can_be_switched_off_for_this_run(file, server):
         program.wait_for("auto_compaction_end")
         refused = program.ask("set_auto_compaction", enabled="yes")
     assert refused["error"] == "enabled must be true or false, got 'yes'"
+
+
+def usages(program, after):
+    return [line["tokens"] for line in program.lines[after:] if line["type"] == "context_usage"]
+
+
+def test_every_figure_of_a_handoff_counts_system_prompt_and_tools(file, server):
+    with host(file, server) as program:
+        program.ask("get_context_breakdown")  # by now all is known that the start does not wait for
+        after = len(program.lines)
+        program.send("handoff")
+        end = program.wait_for("compaction_end")
+        told = usages(program, after)
+        found = program.ask("get_context_breakdown")["data"]
+        told_later = usages(program, after)
+    tokens = end["result"]["tokensAfter"]
+    assert (found["tokens"], told[-1], told_later[-1], min(told_later)) == (tokens,) * 4
+    parts = {part["name"]: part["tokens"] for part in found["parts"]}
+    assert parts["system prompt"] + parts["tools"] > tokens / 2
+
+
+def test_figures_of_a_new_session_count_system_prompt_and_tools(file, server):
+    with host(file, server) as program:
+        program.ask("get_context_breakdown")
+        after = len(program.lines)
+        program.ask("new_session")
+        tokens = program.ask("get_context_breakdown")["data"]["tokens"]
+        told = usages(program, after)
+    assert tokens > 0
+    assert (min(told), told[-1]) == (tokens, tokens)

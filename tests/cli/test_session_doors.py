@@ -209,6 +209,6 @@ def test_rpc_copies_names_labels_moves_exports_and_deletes(stored, tmp_path):
         assert rpc.ask("delete_session", sessionPath=str(stored), permanently=True)["success"]
         assert rpc.close_input() == 0
     reasons = [line["reason"] for line in rpc.lines if line["type"] == "session_changed"]
-    assert reasons == ["fork", "clone", "move"]
+    assert reasons == ["branch", "clone", "move"]
     assert not stored.exists()
     assert json.loads(Path(moved["data"]["sessionFile"]).read_bytes().split(b"\n")[0])["cwd"] == str(there)

@@ -203,12 +203,32 @@ def test_tree_lists_every_entry_depth_first(run, file):
     assert [node["id"] for node in found["nodes"] if not node["onPath"]] == ["l1", "u2"]
 
 
-def test_tree_text_marks_the_active_path(run, file):
+def test_tree_is_drawn_with_the_id_of_each_row_and_the_active_path(run, file):
     _, out, _ = run("tree", file)
-    rows = out.splitlines()
-    assert rows[2] == "* a1 assistant [base]: two"
-    assert rows[4].split() == ["u2", "user:", "try", "A"]
-    assert rows[-1].endswith("next <- leaf")
+    assert out.splitlines() == [
+        "u1  • user: one",
+        "a1  • [base] assistant: two",
+        "b1  ├⊟ • [branch summary]: A failed",
+        "u3  │     • user: try B",
+        "c1  │     • [compaction: 9.0k tokens]",
+        "u4  │     • user: next ← here",
+        "u2  └─ user: try A",
+    ]
+
+
+def test_tree_shows_bookkeeping_when_all_is_wanted_in_signs_the_terminal_has(run, file):
+    _, out, _ = run("tree", file, "--all", environ={**ENVIRON, "LANG": "C"})
+    assert out.splitlines()[-2:] == ["l1  `- [label: base]", "u2        user: try A"]
+    assert out.splitlines()[0] == "m1  * [model: claude-sonnet-4-5]"
+    assert out.isascii()
+
+
+def test_tree_of_a_very_deep_session_is_cut_at_the_left(run, tmp_path):
+    parents = [None, *(f"e{index // 2 * 2:03}" for index in range(199))]
+    lines = [user_record(f"e{index:03}", parent, "x", 1) for index, parent in enumerate(parents)]
+    _, out, _ = run("tree", write_lines(tmp_path / "deep.jsonl", header_line(), *lines))
+    assert 240 < max(map(len, out.splitlines())) < 280
+    assert "…" in out
 
 
 def test_sound_file_passes_the_check(run, file):

@@ -2,12 +2,14 @@ from typing import Any
 
 import pytest
 
-from musepi_tui.commands.builtin.compact import SHAKE_TAKES_NO_FOCUS
+from musepi_tui.commands.builtin import branch, delete, rewind
 from musepi_tui.commands.registry import CommandRegistry
+from musepi_tui.maintenance.modes import SHAKE_TAKES_NO_FOCUS, refuse_mode
 from musepi_tui.runtime.intents import (
     CloneSession,
     Compact,
     ForkSession,
+    Handoff,
     MoveSession,
     NewSession,
     Retry,
@@ -62,6 +64,13 @@ class FakeHost:
                 SHAKE_TAKES_NO_FOCUS,
             ),
         ),
+        ("compact", "remote the parser", ("send", Compact(mode="remote", focus="the parser"))),
+        ("compact", "'undo it'", ("send", Compact(focus="undo it"))),
+        ("compact", "Snapcompact foo", ("notify", "warning", refuse_mode("snapcompact", "foo"))),
+        ("compact", "handoff", ("notify", "warning", refuse_mode("handoff", None))),
+        ("compact", "--preview x", ("notify", "warning", refuse_mode("--preview", "x"))),
+        ("compact", "edit", ("notify", "warning", refuse_mode("edit", None))),
+        ("compact", "undo", ("notify", "warning", refuse_mode("undo", None))),
         ("shake", "", ("send", Shake())),
         ("shake", " Elide", ("send", Shake())),
         ("shake", "images", ("send", Shake("images"))),
@@ -100,6 +109,21 @@ class FakeHost:
         ("fork", "", ("send", ForkSession())),
         ("fork", " 0a1b2c3d ", ("send", ForkSession("0a1b2c3d"))),
         ("clone", "", ("send", CloneSession())),
+        ("tree", "", ("show", "tree", "")),
+        ("tree", " 0a1b2c3d ", ("show", "tree", "0a1b2c3d")),
+        ("branch", "", ("show", "branch", "")),
+        ("branch", " New", ("show", "branch", "new")),
+        ("branch", "0a1b2c3d", ("notify", "warning", branch.USAGE)),
+        ("rewind", "", ("show", "rewind", "")),
+        ("undo", " 2 ", ("show", "rewind", "2")),
+        ("rewind", "0", ("notify", "warning", rewind.USAGE)),
+        ("rewind", "-1", ("notify", "warning", rewind.USAGE)),
+        ("rewind", "two", ("notify", "warning", rewind.USAGE)),
+        ("redo", "", ("act", "redo", "")),
+        ("delete", "", ("show", "delete", "")),
+        ("delete", "0a1b2c3d", ("notify", "warning", delete.USAGE)),
+        ("handoff", "", ("send", Handoff())),
+        ("handoff", " the parser\nfirst ", ("send", Handoff("the parser\nfirst"))),
         ("move", '"../two words"', ("send", MoveSession("/two words"))),
         ("move", "sub/..", ("notify", "info", "The session works in /project already.")),
         ("cwd", "", ("notify", "info", "The session works in /project. /move FOLDER changes that.")),
@@ -124,6 +148,7 @@ async def test_thinking_names_the_levels_there_are(args, level):
 @pytest.mark.parametrize(
     ("name", "now"),
     [(name, False) for name in ("compact", "new", "resume", "retry", "fork", "clone", "move", "shake")]
+    + [(name, False) for name in ("tree", "branch", "rewind", "redo", "delete", "handoff")]
     + [(name, True) for name in ("name", "label", "session")]
     + [(name, True) for name in ("context", "model", "help", "hotkeys", "theme", "quit", "mode", "thinking")],
 )

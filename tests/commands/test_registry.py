@@ -74,7 +74,7 @@ def test_splitting_never_fails_and_keeps_every_letter(text):
 def test_every_command_of_the_issue_is_found_by_name_and_alias(registry):
     for name in ("compact", "new", "resume", "model", "help", "hotkeys", "theme", "quit"):
         assert registry.find(name).name == name
-    for alias, name in (("clear", "new"), ("exit", "quit"), ("?", "help")):
+    for alias, name in (("clear", "new"), ("exit", "quit"), ("?", "help"), ("undo", "rewind")):
         assert registry.find(alias).name == name
     assert registry.find("nope") is None
 
@@ -96,7 +96,11 @@ def test_nearest_names_are_offered(registry):
     [
         ("/th", ["/theme", "/thinking"]),
         ("/qt", ["/quit"]),
-        ("/exi", ["/quit"]),
+        ("/exi", ["/exit"]),
+        ("/und", ["/undo"]),
+        ("/clear", ["/clear"]),
+        ("/branch ", ["new"]),
+        ("/branch new", []),
         ("/model ", ["model-one", "model-two"]),
         ("/model two", ["model-two"]),
         ("/model model-two", []),
@@ -127,6 +131,12 @@ def test_completed_line_is_what_the_row_puts_there(registry):
         ("the summary", None, "the summary"),
         ('"summary of the API"', None, "summary of the API"),
         ("soft  x ", "soft", "x"),
+        ("Remote", "remote", None),
+        ("snapcompact foo", "snapcompact", "foo"),
+        ("--preview", "--preview", None),
+        ("undo", "undo", None),
+        ("edits of it", None, "edits of it"),
+        ('"undo"', None, "undo"),
         ('""', None, None),
     ],
 )

@@ -13,6 +13,8 @@ from musepi_tui.extensions.extensions import Extensions
 from musepi_tui.extensions.points import (
     BeforeCompact,
     BeforeSwitch,
+    BeforeTree,
+    BranchSummaryResult,
     CancelSignal,
     Compacted,
     Compacting,
@@ -20,6 +22,8 @@ from musepi_tui.extensions.points import (
     CompactionResult,
     Hook,
     Switched,
+    TreeMoved,
+    TreePreparation,
 )
 from musepi_tui.session.entries import KEEP_NOTHING, CompactionEntry
 from musepi_tui.session.messages import UserMessage
@@ -325,3 +329,59 @@ async def test_a_handler_may_ask_the_model_and_see_the_session(stage: Stage):
 
     assert stage.host.prompts == [("be brief", "sum up", 7)]
     assert stage.host.notices == [("asks", "warning", "s-1 answer to sum up")]
+
+
+def before_tree() -> BeforeTree:
+    return BeforeTree(TreePreparation("t", "l", "c", (DIVIDER,), user_wants_summary=True), CancelSignal())
+
+
+async def test_last_branch_summary_that_is_given_counts(stage: Stage):
+    for name in "ab":
+        stage.write(
+            f"{name}.py",
+            "def activate(api):\n    api.on('session_before_tree', lambda e, c: "
+            f"{{'summary': {{'summary': '{name} ' + e.preparation.target_id, 'details': [1]}}}})\n",
+        )
+    extensions = await stage.load()
+
+    answer = await extensions.before_tree(before_tree())
+
+    assert (answer.cancelled, answer.by) == (False, "b")
+    assert answer.summary == BranchSummaryResult("b t", [1])
+
+
+async def test_first_extension_that_stops_a_move_ends_the_question(stage: Stage):
+    stage.write(
+        "a.py",
+        "def activate(api):\n"
+        "    api.on('session_before_tree', lambda e, c: BeforeTreeResult(cancel=True))\n"
+        "    api.on('session_before_tree', lambda e, c: c.notify('asked'))\n",
+    )
+    extensions = await stage.load()
+
+    answer = await extensions.before_tree(before_tree())
+
+    assert (answer.cancelled, answer.by, answer.summary) == (True, "a", None)
+    assert stage.host.notices == []
+
+
+@pytest.mark.parametrize("given", ["{'summary': 'text'}", "{'summary': {'text': 'x'}}", "{'stop': True}"])
+async def test_branch_summary_of_another_shape_is_refused(stage: Stage, given: str):
+    stage.write("a.py", f"def activate(api):\n    api.on('session_before_tree', lambda e, c: {given})\n")
+    extensions = await stage.load()
+
+    assert (await extensions.before_tree(before_tree())).summary is None
+    assert "BeforeTreeResult" in stage.failures[0].error
+
+
+async def test_move_that_was_made_is_told(stage: Stage):
+    stage.write(
+        "a.py",
+        "def activate(api):\n    api.on('session_tree', lambda e, c: "
+        "c.notify(f'{e.old_leaf_id} {e.new_leaf_id} {e.summary_entry} {e.from_extension}'))\n",
+    )
+    extensions = await stage.load()
+
+    await extensions.tree_moved(TreeMoved("n", "o", None, None))
+
+    assert [text for _, _, text in stage.host.notices] == ["o n None None"]

@@ -6,9 +6,10 @@ import pytest
 from musepi_tui.providers import apis
 from musepi_tui.providers.demo import spec
 from musepi_tui.providers.demo.stream import Pace
-from musepi_tui.runtime.events import MaintenanceEnded, Notice, RuntimeFault, ToolEnded
-from musepi_tui.runtime.intents import Compact
-from musepi_tui.session.entries import CompactionEntry
+from musepi_tui.runtime.events import EntryAppended, MaintenanceEnded, Notice, RuntimeFault, ToolEnded
+from musepi_tui.runtime.intents import Compact, Handoff, NavigateTree
+from musepi_tui.session.entries import CompactionEntry, MessageEntry
+from musepi_tui.session.messages import UserMessage
 from tests.support.harness import running, runtime_options
 
 
@@ -76,3 +77,33 @@ async def test_compacting_by_hand_works_with_the_demo_too(options):
         assert settled.ok, settled.error
         entry = harness.runtime.read_entry(harness.of(MaintenanceEnded)[0].result.entry_id)
         assert "Focus asked for: the failing test" in entry.summary
+
+
+async def test_a_handoff_works_with_the_demo_too(options):
+    async with running(options) as harness:
+        await harness.prompt("fix the bug")
+        settled = await harness.settle(Handoff("the failing test"))
+        assert settled.ok, settled.error
+        document = settled.data["document"]
+        assert '- First request: "fix the bug"' in document
+        assert "Focus asked for: the failing test" in document
+        assert document.rstrip().endswith("</files>")
+        await harness.prompt("explain the code")
+        assert not harness.of(RuntimeFault)
+        assert "script" not in harness.texts()[-1].partition("\n")[0]
+
+
+async def test_a_branch_summary_works_with_the_demo_too(options):
+    async with running(options) as harness:
+        await harness.prompt("fix the bug")
+        prompts = [
+            event.entry.id
+            for event in harness.of(EntryAppended)
+            if isinstance(event.entry, MessageEntry) and isinstance(event.entry.message, UserMessage)
+        ]
+        settled = await harness.settle(NavigateTree(prompts[0], summarize=True))
+        assert settled.ok, settled.error
+        summary = harness.runtime.read_entry(settled.data["summaryEntryId"]).summary
+        assert "- What was asked for before this branch." in summary
+        assert "- Changed `tally/ledger.py`." in summary
+        assert "## Critical Context" not in summary

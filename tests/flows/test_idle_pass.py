@@ -169,3 +169,20 @@ async def test_failed_idle_pass_is_told_and_changes_nothing(over_http, model, cl
         ended = await harness.wait_for(MaintenanceEnded)
         assert ended.error.startswith("Auto-compaction failed: The model returned an empty summary")
         assert harness.file.read_bytes() == before
+
+
+async def test_idle_pass_that_failed_comes_again_only_after_something_was_said(over_http, model, clock):
+    model.summary = model.says(" ")
+    async with running(over_http(*IDLE, "retry.maxRetries=0", clock=clock)) as harness:
+        await left_alone(harness, model, clock)
+        clock.advance(300)
+        await harness.wait_for(MaintenanceEnded)
+        asked = len(model.summarised)
+        await harness.settle(EditorChanged(empty=False))
+        await harness.settle(EditorChanged(empty=True))
+        clock.advance(10_000)
+        await quiet()
+        assert harness.of(IdleCountdown)[-1] == IdleCountdown(None)
+        assert (len(passes(harness)), len(model.summarised)) == (1, asked)
+        await harness.prompt("three")
+        assert harness.of(IdleCountdown)[-1] == IdleCountdown(300)

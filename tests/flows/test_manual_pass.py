@@ -2,7 +2,7 @@
 
 import pytest
 
-from musepi_tui.runtime.events import MaintenanceEnded, MaintenanceProgress, MaintenanceStarted
+from musepi_tui.runtime.events import MaintenanceEnded, MaintenanceProgress, MaintenanceStarted, Phase
 from musepi_tui.runtime.intents import Cancel, Compact, Shake, SubmitPrompt
 from tests.support.harness import running
 from tests.support.passes import (
@@ -11,6 +11,7 @@ from tests.support.passes import (
     all_done,
     check_request,
     course,
+    notices,
     passes,
     solid,
     stored,
@@ -18,7 +19,7 @@ from tests.support.passes import (
     texts,
     wait_for_requests,
 )
-from tests.support.server import hang_reply
+from tests.support.server import hang_reply, json_reply
 
 WINDOW = {"contextWindow": 20_000}
 KEEP = ("compaction.keepRecentTokens=2000",)
@@ -189,3 +190,55 @@ async def test_shake_can_be_cancelled_and_counts_as_running(over_http, model):
         assert harness.file.read_bytes() == before
         harness.runtime._bus.emit = emit
         assert (await harness.settle(Shake("elide"))).data["blocks"] == 1
+
+
+async def test_remote_mode_asks_the_endpoint_there_is(over_http, model, server):
+    endpoint = f"compaction.remoteEndpoint={server.base_url}/summaries"
+    async with running(over_http(*KEEP, endpoint, row=WINDOW)) as harness:
+        model.turns.append(model.says(6_000))
+        model.summary = json_reply({"summary": SUMMARY})
+        await harness.prompt("one")
+        assert (await harness.settle(Compact(mode="remote", focus="the parser"))).ok
+        assert notices(harness) == []
+    assert [request.path for request in model.summarised] == ["/summaries"]
+    assert "the parser" in str(model.summarised[0].body)
+
+
+async def test_soft_mode_asks_a_model_although_there_is_an_endpoint(over_http, model, server):
+    endpoint = f"compaction.remoteEndpoint={server.base_url}/summaries"
+    async with running(over_http(*KEEP, endpoint, row=WINDOW)) as harness:
+        model.turns.append(model.says(6_000))
+        await harness.prompt("one")
+        assert (await harness.settle(Compact(mode="Soft"))).ok
+    assert [request.path for request in model.summarised] == [model.asked[0].path]
+
+
+async def test_remote_mode_without_an_endpoint_warns_and_asks_a_model(over_http, model):
+    async with running(over_http(*KEEP, row=WINDOW)) as harness:
+        model.turns.append(model.says(6_000))
+        await harness.prompt("one")
+        assert (await harness.settle(Compact(mode="remote"))).ok
+        (warning,) = notices(harness, "warning")
+        assert warning.startswith("compaction.remoteEndpoint is not set")
+    assert len(model.summarised) == 1
+
+
+async def test_mode_that_is_refused_stops_nothing(over_http, model):
+    async with running(over_http(*KEEP, row=WINDOW)) as harness:
+        model.turns.append(hang_reply())
+        harness.runtime.send(SubmitPrompt("one"))
+        await wait_for_requests(model, 1)
+        settled = await harness.settle(Compact(mode="snapcompact"))
+        assert settled.error.startswith('This version has no compaction mode "snapcompact".')
+        assert harness.runtime.view().phase is Phase.STREAMING
+        assert passes(harness) == []
+        await harness.settle(Cancel())
+
+
+async def test_shake_by_mode_that_finds_nothing_says_so(over_http, model):
+    async with running(over_http(*KEEP, row=WINDOW)) as harness:
+        await harness.prompt("one")
+        settled = await harness.settle(Compact(mode="shake"))
+        assert (settled.ok, settled.error) == (False, "Nothing to shake")
+        ((_, end),) = passes(harness)
+        assert (end["skipped"], end["result"], "errorMessage" in end) == (True, None, False)

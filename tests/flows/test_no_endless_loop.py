@@ -2,11 +2,11 @@
 
 import pytest
 
-from musepi_tui.runtime.events import AgentSettled
-from musepi_tui.runtime.intents import SubmitPrompt
+from musepi_tui.runtime.events import AgentSettled, MaintenanceStarted
+from musepi_tui.runtime.intents import Cancel, SubmitPrompt
 from tests.support.harness import running
-from tests.support.passes import FakeModel, notices, passes, solid, texts
-from tests.support.server import Reply
+from tests.support.passes import SUMMARY, FakeModel, course, notices, passes, solid, texts
+from tests.support.server import Reply, hang_reply
 
 WINDOW = {"contextWindow": 20_000}
 KEEP = "compaction.keepRecentTokens=2000"
@@ -177,3 +177,119 @@ async def test_every_pass_has_an_end_and_the_run_settles_once(over_http, model):
         await harness.wait_for(AgentSettled)
         passes(harness)
         assert len(harness.of(AgentSettled)) == 1
+
+
+def with_hidden_prompt(model, surplus, text="", **fields):
+    """An answer billed for ``surplus`` tokens more than was sent."""
+
+    def answer(request) -> Reply:
+        return model.says(text, used=(len(request.raw) // 4 + surplus, 9), **fields)(request)
+
+    return answer
+
+
+@pytest.mark.parametrize("strategy", ["summary", "shake", "handoff"])
+@pytest.mark.parametrize(
+    "surplus",
+    [14_500, 17_000, 21_000],
+    ids=["above-the-recovery-band", "over-the-threshold", "over-the-window"],
+)
+async def test_bill_that_no_pass_makes_smaller_costs_one_pass_and_one_notice_a_prompt(
+    over_http, model, surplus, strategy
+):
+    async with running(over_http(KEEP, f"compaction.strategy={strategy}", row=WINDOW)) as harness:
+        model.turns.append(model.says(6_000))
+        await harness.prompt("one")
+        model.ending = with_hidden_prompt(model, surplus, "done")
+        for number in (1, 2, 3):
+            model.turns += [
+                with_hidden_prompt(model, surplus, solid(300), tools=[("ls", {}, f"c{number}-{step}")])
+                for step in range(6)
+            ]
+            await harness.prompt(f"prompt {number}")
+            assert len(passes(harness)) == number
+            warnings = notices(harness, "warning")
+            assert len(warnings) == number
+            assert "17,000" in warnings[-1]
+            assert "20,000-token window" in warnings[-1]
+        assert all(end["result"] is not None for _, end in passes(harness))
+    assert len(model.asked) == 1 + 3 * 7
+    assert len(model.summarised) <= 2 * 3
+
+
+async def test_large_result_after_a_pass_leads_to_another_pass(over_http, model, project):
+    (project / "big.txt").write_text(f"{solid(70)}\n" * 200)
+    async with running(over_http(KEEP, row=WINDOW)) as harness:
+        model.turns.append(model.says(6_000))
+        await harness.prompt("one")
+        model.turns += [
+            model.says("look", tools=[("ls", {}, "a")], used=(18_000, 9)),
+            model.says("read", tools=[("read", {"path": "big.txt"}, "b")]),
+        ]
+        await harness.prompt("two")
+        assert [end["result"] is not None for _, end in passes(harness)] == [True, True]
+        assert notices(harness, "warning") == []
+
+
+@pytest.mark.parametrize("ends", ["fails", "is-cancelled"])
+async def test_pass_that_was_given_up_after_a_turn_comes_again_before_the_next_prompt(over_http, model, ends):
+    async with running(over_http(KEEP, *NO_RETRY, row=WINDOW)) as harness:
+        model.turns.append(model.says(9_000))
+        await harness.prompt("one")
+        model.turns.append(model.says(9_000))
+        before = len(harness.events)
+        model.summary = model.says("") if ends == "fails" else hang_reply()
+        harness.runtime.send(SubmitPrompt("two"))
+        if ends == "is-cancelled":
+            await harness.wait_for(MaintenanceStarted)
+            await harness.settle(Cancel())
+        await harness.wait_for(AgentSettled, after=before)
+        ((_, end),) = passes(harness)
+        assert end["result"] is None
+        model.summary = model.says(SUMMARY)
+        after = await harness.prompt(f"three {solid(3_000)}")
+        assert course(harness, after) == [
+            "auto_compaction_start",
+            "auto_compaction_end",
+            "agent_start",
+            "agent_end",
+            "agent_settled",
+        ]
+    assert len(model.asked[-1].raw) // 4 < 20_000
+
+
+@pytest.mark.parametrize("delivery", ["steer", "follow_up"])
+@pytest.mark.parametrize("ends", ["fails", "is-cancelled", "is-useless"])
+async def test_pass_that_was_given_up_is_not_paid_for_by_what_waits(over_http, model, ends, delivery):
+    async with running(over_http(KEEP, *NO_RETRY, row=WINDOW)) as harness:
+        model.turns.append(model.says(9_000))
+        await harness.prompt("one")
+        model.turns.append(model.says(9_000))
+        model.ending = with_hidden_prompt(model, 17_000, "done")
+        summaries = {"fails": model.says(""), "is-cancelled": hang_reply(), "is-useless": model.says(SUMMARY)}
+        model.summary = summaries[ends]
+        harness.runtime.send(SubmitPrompt("two"))
+        await harness.wait_for(MaintenanceStarted)
+        for text in ("a", "b", "c"):
+            harness.runtime.send(SubmitPrompt(text, delivery=delivery))
+        if ends == "is-cancelled":
+            await harness.settle(Cancel())
+        await harness.wait_for(AgentSettled, lambda _: len(model.asked) == 2 + 3)
+        first = len(model.summarised)
+        assert len(passes(harness)) == 1
+        assert first <= 2
+        model.summary = model.says("")
+        await harness.prompt("three")
+        assert len(model.summarised) > first
+
+
+async def test_pass_that_was_given_up_before_a_prompt_does_not_come_again_after_it(over_http, model):
+    async with running(over_http(KEEP, *NO_RETRY, row=WINDOW)) as harness:
+        model.turns.append(model.says(13_000))
+        await harness.prompt("one")
+        model.summary = model.says("")
+        for number in (1, 2):
+            model.turns.append(model.says("look", tools=[("ls", {}, f"c{number}")]))
+            await harness.prompt(f"prompt {number} {solid(4_500)}")
+            assert len(passes(harness)) == number
+            assert len(model.summarised) <= 2 * number

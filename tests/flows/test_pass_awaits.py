@@ -158,8 +158,8 @@ async def test_second_try_after_a_cancel_succeeds(tmp_path, case):
     for at in range(1, MOST_AWAITS):
         probe = SuspensionProbe(at, lambda _: trial.desk.maintainer.cancel())
         trial.desk.history.generation += 1  # a dead end ends with something new
-        trial.desk.maintainer._dead_end = None
-        trial.desk.maintainer.note_prompt()
+        trial.desk.maintainer.ledger.dead_end.lift()
+        trial.desk.maintainer.note_prompt(1)
         await probe.run(trial.desk.maintainer.consider(trial.signal))
         if trial.is_committed():
             break

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.harness import write_models
-from tests.support.passes import SUMMARY, FakeModel, check_request, summary_of
+from tests.support.passes import DOCUMENT, SUMMARY, FakeModel, check_request, summary_of
 from tests.support.program import RpcProgram
 from tests.support.server import status_reply
 
@@ -100,3 +100,38 @@ def test_commands_of_rpc_during_and_after_passes(zygote, model, project):
         rpc.wait_for("agent_settled")
         assert (refused["success"], refused["error"]) == (False, "Already compacted")
     assert SUMMARY in summary_of(model.asked[-1])
+
+
+HANDOFF = ("--set", "compaction.strategy=handoff", "--set", "compaction.threshold=10000")
+
+
+def test_run_that_is_handed_off_goes_on_to_its_end_and_names_the_new_session(zygote, model, project):
+    long = model.says(11_000, used=(200, 11_000))
+    model.turns += [long, model.says("nothing left")]
+    on = ("--set", "compaction.autoContinue=true")
+    code, out, err = run(zygote, project, *HANDOFF, *on, "--mode", "json", "write a lot")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert course_of(lines) == [
+        "agent_start",
+        "agent_end",
+        "auto_compaction_start",
+        "auto_compaction_end",
+        "agent_start",
+        "agent_end",
+        "agent_settled",
+    ]
+    names = [line["type"] for line in lines]
+    changed = names.index("session_changed")
+    assert names.index("auto_compaction_start") < changed < names.index("auto_compaction_end")
+    assert lines[changed]["id"] != lines[0]["id"]
+    assert DOCUMENT in check_request(model.asked[-1])[0].text
+
+
+def test_answer_of_a_run_that_was_handed_off_is_printed(zygote, model, project):
+    long = model.says(11_000, used=(200, 11_000))
+    model.turns += [long, model.says("nothing left")]
+    code, out, _ = run(
+        zygote, project, *HANDOFF, "--set", "compaction.autoContinue=true", "-p", "write a lot"
+    )
+    assert (code, out) == (0, "nothing left\n")

@@ -3,7 +3,7 @@
 import pytest
 
 from musepi_tui.runtime.events import ExtensionFailed, IntentSettled
-from musepi_tui.runtime.intents import Cancel, Compact
+from musepi_tui.runtime.intents import Cancel, Compact, ForkSession, Handoff
 from tests.support.harness import reopened, running
 from tests.support.passes import (
     SUMMARY,
@@ -222,7 +222,54 @@ async def test_compaction_of_an_extension_that_cannot_be_stored_changes_nothing(
         await cross(harness, model)
         ((_, end),) = passes(harness)
         assert end["result"] is None
-        assert "Auto-compaction failed" in end["errorMessage"]
+        assert end["errorMessage"].startswith(
+            "Auto-compaction failed: The extension e0 gave an empty summary; "
+        )
         assert stored(harness.file).compactions == []
         await harness.prompt("three")
     check_request(model.asked[-1])
+
+
+SWITCH_GUARD = """
+def activate(api):
+    api.on("session_before_switch", guard)
+    api.on("session_switch", told)
+
+async def guard(event, ctx):
+    ctx.notify(f"asked {event.reason}")
+    return {"cancel": event.reason == "handoff"}
+
+async def told(event, ctx):
+    ctx.notify("switched")
+"""
+
+
+async def test_an_extension_can_stop_a_handoff(extended, model):
+    async with running(extended(SWITCH_GUARD)) as harness:
+        await harness.prompt("one")
+        old, before = harness.file, harness.file.read_bytes()
+        settled = await harness.settle(Handoff())
+        assert "stopped the handoff" in settled.error
+        ((_, end),) = passes(harness)
+        assert (end["aborted"], end["result"]) == (True, None)
+        await harness.notice("asked handoff")
+        assert harness.file == old
+        assert old.read_bytes() == before
+        assert list(old.parent.glob("*.jsonl")) == [old]
+
+
+async def test_extensions_hear_of_a_handoff(extended, model):
+    async with running(extended(SWITCH_GUARD.replace('event.reason == "handoff"', "False"))) as harness:
+        await harness.prompt("one")
+        assert (await harness.settle(Handoff())).ok
+        await harness.notice("switched")
+
+
+async def test_extensions_are_told_whether_a_copy_is_a_branch_or_a_fork(extended, model):
+    async with running(extended(SWITCH_GUARD)) as harness:
+        await harness.prompt("one")
+        prompt, answer = (head.id for head in harness.runtime.view().tree.path().of_types(("message",)))
+        assert (await harness.settle(ForkSession(answer))).ok
+        await harness.notice("asked fork")
+        assert (await harness.settle(ForkSession(prompt))).ok
+        await harness.notice("asked branch")

@@ -274,7 +274,7 @@ async def test_maintenance_runs_while_its_start_is_handled_and_input_is_queued(o
         bus.emit = watch
         model.turns.append(model.says(9_000))
         await harness.prompt("go on")
-        assert seen == [(True, True)]
+        assert seen == [("compaction", True)]
         assert harness.of(MaintenanceEnded)[0].result is not None
     assert conversation(model.asked[-1])[-1].text == "typed meanwhile"
     assert "Queued until the compaction ends" in harness.notices("info")

@@ -2,17 +2,20 @@ from dataclasses import replace
 
 import pytest
 
+from musepi_tui.maintenance.chain import Chain
 from musepi_tui.maintenance.facts import Outcome, TurnFacts
 from musepi_tui.maintenance.guards import (
     excess_tokens,
     has_headroom,
+    has_helped,
+    has_not_helped,
     has_overflowed,
     is_exhausted,
     names_media_limit,
     residual_tokens,
 )
 from musepi_tui.maintenance.run import Run
-from musepi_tui.maintenance.triggers import IdleElapsed, Trigger, TurnFinished
+from musepi_tui.maintenance.triggers import IdleElapsed, PromptPending, ToolBoundary, Trigger, TurnFinished
 from musepi_tui.session.messages import StopReason
 from tests.support.builders import a
 from tests.support.policy import facts
@@ -89,3 +92,43 @@ def test_window_is_exhausted_above_the_threshold(used, expected):
 )
 def test_media_limits_are_told_by_words_that_occur_together(text, expected):
     assert names_media_limit(text) is expected
+
+
+ANSWER = TurnFacts(StopReason.TOOL_USE, used_tokens=180_000)
+BOUNDARY = replace(Run.start(ToolBoundary(a("x"))), turn=ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("run", "left", "billed", "stored", "expected"),
+    [
+        (BOUNDARY, 24_000, 180_000, 25_000, (False, True)),
+        (BOUNDARY, 24_000, 180_000, 67_999, (False, True)),
+        (BOUNDARY, 24_000, 180_000, 68_000, (True, False)),
+        (BOUNDARY, 24_000, 140_000, 24_500, (False, True)),
+        (BOUNDARY, 24_000, 180_000, 20_000, (False, True)),
+        (BOUNDARY, 140_000, 180_000, 145_000, (False, False)),
+        (BOUNDARY, None, 180_000, 25_000, (False, False)),
+        (replace(BOUNDARY, turn=replace(ANSWER, stale=True)), 24_000, 180_000, 25_000, (False, False)),
+        (replace(BOUNDARY, turn=replace(ANSWER, used_tokens=0)), 24_000, 180_000, 25_000, (False, False)),
+        (replace(BOUNDARY, turn=None), 24_000, 180_000, 25_000, (False, False)),
+        (replace(BOUNDARY, signal=PromptPending(9)), 24_000, 180_000, 25_000, (False, False)),
+        (replace(BOUNDARY, freed_tokens=50_000), 24_000, 180_000, 25_000, (True, False)),
+    ],
+    ids=[
+        "bill-stays",
+        "just-above-the-recovery-band",
+        "just-inside-it",
+        "above-the-band-and-not-due",
+        "history-was-moved-back",
+        "measured-against-another-threshold",
+        "no-pass-yet",
+        "answer-from-before-the-pass",
+        "answer-without-a-bill",
+        "no-answer",
+        "before-a-prompt",
+        "edits-took-something-out-since",
+    ],
+)
+def test_first_bill_after_a_pass_tells_whether_it_helped(run, left, billed, stored, expected):
+    now = facts(billed, stored_tokens=stored, chain=Chain(tokens_after_pass=left))
+    assert (has_helped(run, now), has_not_helped(run, now)) == expected

@@ -80,6 +80,13 @@ def test_dead_end_names_the_three_figures_and_the_three_remedies():
     assert all(figure in text for figure in ("150,000", "136,000", "200,000", "/shake", "/model", "/new"))
 
 
+@pytest.mark.parametrize(("window", "words"), [(200_000, " of a 200,000-token window"), (None, " tokens, ")])
+def test_bill_that_stays_names_what_is_billed_what_is_counted_and_what_helps(window, words):
+    text = notices.bill_stays(notices.BilledFigures(180_000, 25_000, 170_000, window)).text
+    parts = ("180,000", "155,000 more", "170,000", words, "compaction.threshold", "/model")
+    assert all(part in text for part in parts)
+
+
 @pytest.mark.parametrize(
     ("start", "window", "present", "absent"),
     [(170_000, 200_000, ("170,000", "200,000"), ()), (None, None, ("180,000",), ("starts at", "window;"))],

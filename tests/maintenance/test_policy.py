@@ -554,6 +554,121 @@ def test_shake(signal, scene, expected):
     assert names(scene.run(signal)) == expected
 
 
+HANDOFF = facts(strategy=Strategy.HANDOFF, strategies_usable=frozenset(Strategy))
+HANDED_OFF = [*PRUNES, "Dedup", "Pass handoff"]
+RETRIED = ["HideTurn", "DropTurn", "Dedup", "Pass handoff"]
+
+
+@pytest.mark.parametrize(
+    ("signal", "scene", "expected"),
+    [
+        (TURN, Scene(HANDOFF), [*HANDED_OFF, "Stop auto_continue"]),
+        (TURN, Scene(HANDOFF, left=[136_000]), [*HANDED_OFF, "Stop auto_continue"]),
+        (TURN, Scene(HANDOFF, left=[136_001]), [*HANDED_OFF, "DeclareDeadEnd", "Stop blocked"]),
+        (PROMPT, Scene(HANDOFF, left=[136_001]), [*HANDED_OFF, "DeclareDeadEnd", "Stop blocked"]),
+        (CUT, Scene(replace(HANDOFF, turn=EXHAUSTED.turn), left=[170_000]), [*RETRIED, "Stop retry"]),
+        (
+            CUT,
+            Scene(replace(HANDOFF, turn=EXHAUSTED.turn), left=[170_001]),
+            [*RETRIED, "DeclareDeadEnd", "Stop blocked"],
+        ),
+        (IDLE, Scene(replace(HANDOFF, idle=GATES), left=[180_000]), ["Pass handoff", "Stop nothing"]),
+        (TURN, Scene(replace(HANDOFF, dead_end=True)), [*PRUNES, "Stop nothing"]),
+        (
+            TURN,
+            Scene(replace(HANDOFF, chain=Chain(handed_off_tokens=136_001))),
+            [*PASSED, "Stop auto_continue"],
+        ),
+        (
+            TURN,
+            Scene(replace(HANDOFF, chain=Chain(handed_off_tokens=136_000))),
+            [*HANDED_OFF, "Stop auto_continue"],
+        ),
+        (TURN, Scene(replace(HANDOFF, auto_continue=False)), [*HANDED_OFF, "Stop nothing"]),
+        (TURN, Scene(replace(HANDOFF, queued_input=True)), [*HANDED_OFF, "Stop nothing"]),
+        (PROMPT, Scene(HANDOFF), [*HANDED_OFF, "Stop nothing"]),
+        (MID, Scene(HANDOFF), [*PASSED, "Stop nothing"]),
+        (ERROR, Scene(replace(HANDOFF, turn=failed())), [*RECOVERY, "Stop retry"]),
+        (
+            TURN,
+            Scene(replace(HANDOFF, turn=replace(FINISHED, prompt_tokens=200_001))),
+            ["Dedup", "Pass summary", "Stop nothing"],
+        ),
+        (CUT, Scene(replace(HANDOFF, turn=EXHAUSTED.turn)), [*RETRIED, "Stop retry"]),
+        (TURN, Scene(HANDOFF, passes=[FREED_NOTHING]), [*HANDED_OFF, "Pass summary", "Stop auto_continue"]),
+        (
+            CUT,
+            Scene(replace(HANDOFF, turn=EXHAUSTED.turn), passes=[FREED_NOTHING]),
+            [*RETRIED, "Pass summary", "Stop retry"],
+        ),
+        (TURN, Scene(HANDOFF, passes=[FREED_NOTHING, FAILED]), [*HANDED_OFF, "Pass summary", "Stop blocked"]),
+        (TURN, Scene(HANDOFF, passes=[FAILED]), [*HANDED_OFF, "Stop blocked"]),
+        (
+            CUT,
+            Scene(replace(HANDOFF, turn=EXHAUSTED.turn), passes=[CANCELLED]),
+            [*RETRIED, "RestoreTurn", "Stop blocked"],
+        ),
+        (IDLE, Scene(replace(HANDOFF, idle=GATES)), ["Pass handoff", "Stop nothing"]),
+        (
+            IDLE,
+            Scene(replace(HANDOFF, idle=GATES), passes=[FREED_NOTHING]),
+            ["Pass handoff", "Pass summary", "Stop nothing"],
+        ),
+        (MANUAL, Scene(HANDOFF), ["Pass summary", "Stop nothing"]),
+        (TURN, Scene(facts(strategy=Strategy.HANDOFF)), [*PASSED, "Stop auto_continue"]),
+    ],
+    ids=[
+        "goes-on",
+        "just-inside-the-band",
+        "just-outside-the-band",
+        "prompt-without-headroom",
+        "incomplete-just-fits",
+        "incomplete-just-does-not-fit",
+        "idle-need-not-free-anything",
+        "after-a-dead-end",
+        "the-last-one-left-no-headroom",
+        "the-last-one-left-headroom",
+        "without-auto-continue",
+        "queued-input",
+        "prompt",
+        "mid-turn",
+        "overflow",
+        "overflow-of-a-success",
+        "incomplete",
+        "no-document",
+        "incomplete-no-document",
+        "no-document-and-no-summary",
+        "failed",
+        "cancelled",
+        "idle",
+        "idle-no-document",
+        "compact",
+        "no-way-there",
+    ],
+)
+def test_handoff(signal, scene, expected):
+    assert names(scene.run(signal)) == expected
+
+
+@pytest.mark.parametrize(
+    ("signal", "left", "figures", "is_useless"),
+    [
+        (TURN, 150_000, ["150,000 tokens; ", "136,000", "200,000"], True),
+        (PROMPT, 137_000, ["137,000 tokens (135,000 without your message)", "136,000"], False),
+    ],
+    ids=["document", "message"],
+)
+def test_handoff_without_headroom_names_the_figures_and_whether_there_will_be_another(
+    signal, left, figures, is_useless
+):
+    steps = Scene(HANDOFF, left=[left]).run(signal)
+    step = next(step for step in steps if isinstance(step, DeclareDeadEnd))
+    assert not step.changed
+    assert all(figure in step.notice.text for figure in figures)
+    assert all(remedy in step.notice.text for remedy in ("compaction.threshold", "/model"))
+    assert ("summarised instead of handed off" in step.notice.text) is is_useless
+
+
 def test_a_shake_is_measured_by_what_it_freed_while_the_bill_still_shows_the_old_context():
     billed = replace(SHAKE, context_tokens=180_000, stored_tokens=150_000)
     enough = Scene(billed, passes=[Outcome(ok=True, changed=True, tokens_freed=44_000)], left=[])
@@ -732,3 +847,50 @@ def test_overhead_alone_stops_a_successful_answer_above_the_window_too():
         facts(205_000, turn=replace(FINISHED, prompt_tokens=200_001), other_tokens=THRESHOLD.tokens)
     )
     assert names(scene.run(TURN)) == ["Notify", "Stop nothing"]
+
+
+USELESS = facts(stored_tokens=25_000, chain=Chain(tokens_after_pass=24_000))
+
+
+@pytest.mark.parametrize(
+    ("signal", "scene", "expected"),
+    [
+        (TURN, Scene(USELESS), [*PRUNES, "DeclareDeadEnd", "Stop blocked"]),
+        (MID, Scene(USELESS), [*PRUNES, "DeclareDeadEnd", "Stop blocked"]),
+        (PROMPT, Scene(USELESS), [*PASSED, "Stop nothing"]),
+        (MANUAL, Scene(USELESS), ["Pass summary", "Stop nothing"]),
+        (TURN, Scene(replace(USELESS, dead_end=True)), [*PRUNES, "Stop nothing"]),
+        (TURN, Scene(replace(USELESS, enabled=False)), ["PruneStale", "Stop nothing"]),
+        (MID, Scene(replace(USELESS, mid_turn=False)), ["Stop nothing"]),
+        (TURN, Scene(replace(USELESS, stored_tokens=150_000)), [*PASSED, "Stop auto_continue"]),
+        (
+            TURN,
+            Scene(replace(USELESS, promotion_target="x/big"), promotes=True),
+            [*PRUNES, "Promote", "Stop nothing"],
+        ),
+    ],
+    ids=[
+        "after-a-turn",
+        "mid-turn",
+        "before-a-prompt-one-pass-more",
+        "by-hand",
+        "after-a-dead-end",
+        "switched-off",
+        "mid-turn-switched-off",
+        "the-work-has-grown-since",
+        "a-larger-model-is-tried-first",
+    ],
+)
+def test_pass_whose_bill_stayed_is_not_run_again(signal, scene, expected):
+    assert names(scene.run(signal)) == expected
+
+
+def test_bill_that_stayed_is_told_with_its_figures():
+    step = next(step for step in Scene(USELESS).run(TURN) if isinstance(step, DeclareDeadEnd))
+    assert not step.changed
+    assert all(part in step.notice.text for part in ("180,000", "155,000 more", "170,000", "200,000"))
+
+
+def test_shake_by_hand_that_finds_nothing_says_so():
+    stop = Scene(facts(), passes=[FREED_NOTHING]).run(ManualRequested(mode="shake"))[-1]
+    assert (stop.blocked, stop.error) == (True, "Nothing to shake")

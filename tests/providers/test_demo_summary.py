@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from musepi_tui.context.merge import merge_split_turn, validate_summary
 from musepi_tui.context.serialize import serialize_conversation
-from musepi_tui.providers.demo.summary import read_conversation, write_summary
+from musepi_tui.providers.demo.summary import read_conversation, write_handoff, write_summary
 from tests.support.builders import a, call, t, u
 
 HEADINGS = [
@@ -141,3 +141,38 @@ def test_summaries_of_summaries_keep_their_form_and_size(messages, focus):
         assert len(summary) < 12_000
         found = [line for line in summary.splitlines() if line in HEADINGS]
         assert found == [heading for heading in HEADINGS if heading in found]
+
+
+BRANCH_INSTRUCTION = "The conversation above is a branch that is being left.\n## Goal\n## Next Steps"
+
+
+def test_a_branch_has_its_own_headings():
+    text = write_summary(_request(FIRST, instruction=BRANCH_INSTRUCTION))
+    found = _headings(text)
+    assert found == [heading for heading in HEADINGS[:8] if heading in found]
+    assert "- Changed `sub/b.py`." in _section(text, "### Done")
+    assert text.endswith("not understood.")
+
+
+def test_a_handoff_document_reports_the_work_and_what_is_next():
+    text = write_handoff(serialize_conversation(FIRST), "", "what still fails")
+    assert _headings(text) == [
+        "## Goal",
+        "## Progress",
+        "### Done",
+        "### In Progress",
+        "## Key Decisions",
+        "## Critical Context",
+        "## Next Steps",
+    ]
+    assert _section(text, "## Goal")[0] == '- First request: "fix the failing test"'
+    assert _section(text, "### In Progress") == ["- `make test` failed last: exit code 2, `1 failed`."]
+    assert "- Focus asked for: what still fails" in _section(text, "## Critical Context")
+
+
+def test_a_second_handoff_carries_on_what_the_first_one_said():
+    first = write_handoff(serialize_conversation(FIRST), "", None)
+    second = write_handoff(serialize_conversation([u("thanks"), a("Welcome")]), first, None)
+    assert _section(second, "## Goal") == ['- First request: "fix the failing test"', '- Current: "thanks"']
+    assert "- Changed `sub/b.py`." in _section(second, "### Done")
+    assert second.count("not understood.") == 1

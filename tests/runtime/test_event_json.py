@@ -30,6 +30,24 @@ def json_of(event):
                 "error": "ValueError: no",
             },
         ),
+        (
+            ev.BranchSummaryStarted("t"),
+            {"type": "branch_summary_start", "targetId": "t"},
+        ),
+        (
+            ev.BranchSummaryEnded("s"),
+            {"type": "branch_summary_end", "aborted": False, "summaryEntryId": "s"},
+        ),
+        (ev.BranchSummaryEnded(aborted=True), {"type": "branch_summary_end", "aborted": True}),
+        (
+            ev.BranchSummaryEnded(error="no"),
+            {"type": "branch_summary_end", "aborted": False, "errorMessage": "no"},
+        ),
+        (ev.LeafMoved("a", None), {"type": "tree_moved", "from": "a", "to": None}),
+        (
+            ev.LeafMoved("a", "s", "s"),
+            {"type": "tree_moved", "from": "a", "to": "s", "summaryEntryId": "s"},
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -15,7 +15,9 @@ from musepi_tui.runtime.intents import (
     ExportSession,
     Flush,
     ForkSession,
+    Handoff,
     MoveSession,
+    NavigateTree,
     NewSession,
     OpenSession,
     Retry,
@@ -88,6 +90,7 @@ async def test_fork_before_a_user_message_gives_its_text_back(scripted):
         settled = await harness.settle(ForkSession(user_ids(source)[1]))
         assert settled.data is not None
         assert settled.data["text"] == "second"
+        assert await changed(harness, "branch")
         assert [text for text in texts_in(harness.file) if "first" in text]
         assert len(user_ids(harness.file)) == 1
         assert len(user_ids(source)) == 2
@@ -347,6 +350,8 @@ def held(path: Path) -> WriterLock:
 CHANGES = [
     SubmitPrompt("hello"),
     Compact(),
+    Handoff(),
+    NavigateTree("y1"),
     Retry(),
     SelectModel("local", "m1"),
     SetThinking("high"),

@@ -49,6 +49,21 @@ def test_what_the_file_says_already_is_not_repeated(tmp_path: Path):
     assert types(door.opening_entries()) == ["thinking_level_change"]
 
 
+def test_a_session_that_goes_on_begins_with_the_model_and_level_of_this_one(tmp_path: Path):
+    door = gateway(tmp_path)
+    assert door.standing_entries() == ()
+    door.note_recorded("local/m2", "high")
+    door.choose(THINKER, ThinkingLevel.OFF)
+    entries = (
+        ("model_change", {"provider": "local", "modelId": "m2", "model": "local/m2"}),
+        ("thinking_level_change", {"thinkingLevel": "off"}),
+    )
+    assert door.standing_entries() == entries
+    assert types(door.opening_entries()) == ["thinking_level_change"]
+    door.promote(PLAIN)
+    assert door.standing_entries() == entries
+
+
 def test_requests_carry_the_limits_of_the_settings(tmp_path: Path):
     door = gateway(tmp_path, "network.idleTimeoutSeconds=7", "retry.requestRetries=4", "cacheRetention=long")
     request = door.request("system", ())

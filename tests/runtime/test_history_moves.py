@@ -1,13 +1,14 @@
 import pytest
 
-from musepi_tui.base.errors import EntryNotFoundError
-from musepi_tui.runtime.edits import CompactionDraft
+from musepi_tui.base.errors import EntryNotFoundError, SessionError
+from musepi_tui.runtime.edits import BranchDraft, CompactionDraft
+from musepi_tui.runtime.events import EntryAppended, LeafMoved
 from musepi_tui.session.entries import KEEP_NOTHING
 from musepi_tui.session.labels import collect_labels
-from musepi_tui.session.messages import text_of
+from musepi_tui.session.messages import Usage, text_of
 from musepi_tui.storage.loading import load_session
 from tests.support.builders import a, u
-from tests.support.history_desk import Desk, desk_at
+from tests.support.history_desk import Desk, break_writes, desk_at
 
 
 @pytest.fixture
@@ -115,3 +116,53 @@ async def test_nothing_is_let_go_while_lines_of_others_are_in_the_file(desk):
     draft = CompactionDraft(desk.history.generation, "summary", KEEP_NOTHING, 100)
     await desk.history.commit_compaction(draft)
     assert desk.history._memory.bodies.is_hot(kept.id)
+
+
+async def test_a_branch_summary_is_the_new_leaf_and_part_of_the_context(desk):
+    ids = desk.history.message_entry_ids
+    desk.told.clear()
+    moved = await desk.history.move_leaf(ids[1], BranchDraft("SUMMARY", {"readFiles": []}, usage=Usage(7, 3)))
+    entry = moved.summary
+    assert (entry.parent_id, entry.from_id, entry.summary, entry.usage) == (
+        ids[1],
+        ids[1],
+        "SUMMARY",
+        Usage(7, 3),
+    )
+    assert desk.told == [EntryAppended(entry), LeafMoved(ids[3], entry.id, entry.id)]
+    assert desk.history.tree.leaf_id == entry.id
+    assert desk.history.message_entry_ids == (*ids[:2], entry.id)
+    assert desk.history.totals.input == 207
+    assert desk.reloaded().messages == desk.history.messages
+
+
+async def test_a_branch_summary_may_be_a_root(desk):
+    moved = await desk.history.move_leaf(None, BranchDraft("SUMMARY"))
+    assert (moved.summary.parent_id, moved.summary.from_id) == (None, "root")
+    assert desk.history.message_entry_ids == (moved.summary.id,)
+    assert desk.reloaded().messages == desk.history.messages
+
+
+async def test_a_branch_summary_at_the_current_entry_is_stored(desk):
+    ids = desk.history.message_entry_ids
+    moved = await desk.history.move_leaf(ids[3], BranchDraft("SUMMARY"))
+    assert desk.history.message_entry_ids == (*ids, moved.summary.id)
+
+
+@pytest.mark.parametrize("draft", [None, BranchDraft("SUMMARY")])
+async def test_a_move_that_cannot_be_written_changes_nothing(desk, monkeypatch, draft):
+    before = desk.path.read_bytes(), desk.history.tree.leaf_id, desk.history.messages
+    told = len(desk.told)
+    mend = break_writes(monkeypatch)
+    with pytest.raises(SessionError, match="No space left"):
+        await desk.history.move_leaf(desk.history.message_entry_ids[1], draft)
+    mend()
+    assert (desk.path.read_bytes(), desk.history.tree.leaf_id, desk.history.messages) == before
+    assert desk.told[told:] == []
+
+
+async def test_a_move_writes_a_file_again_that_was_deleted_meanwhile(desk):
+    desk.path.unlink()
+    await desk.history.move_leaf(desk.history.message_entry_ids[1])
+    assert texts(desk) == ["one", "two"]
+    assert desk.reloaded().messages == desk.history.messages

@@ -4,7 +4,7 @@ import pytest
 
 from musepi_tui.base.errors import ErrorKind, ProviderError
 from musepi_tui.context.usage import calculate_context_tokens
-from musepi_tui.maintenance.triggers import ManualRequested, TurnFinished
+from musepi_tui.maintenance.triggers import ManualRequested, PromptPending, ToolBoundary, TurnFinished
 from musepi_tui.runtime.events import (
     EntryAppended,
     MaintenanceEnded,
@@ -13,6 +13,7 @@ from musepi_tui.runtime.events import (
     Notice,
     Phase,
 )
+from musepi_tui.runtime.queue import QueuedMessage
 from musepi_tui.session.entries import CompactionEntry, ContextEditEntry, SessionHeader
 from musepi_tui.session.messages import CompactionSummary, Cost, StopReason, Usage, text_of
 from musepi_tui.session.rebuild import build_session_context
@@ -45,6 +46,11 @@ def turn(desk):
 
 def state_of(desk):
     return desk.history.messages, desk.history.tree.leaf_id, tuple(desk.saver.written)
+
+
+def submit(desk):
+    """The number of a message the person has just submitted."""
+    return desk.queue.number(QueuedMessage("go on")).submission
 
 
 async def start(desk, signal):
@@ -175,7 +181,7 @@ async def test_manual_pass_refuses_right_after_another():
 async def test_manual_pass_refuses_an_unknown_mode():
     desk = bench(sketch(LONG))
     stop = await desk.maintainer.consider(ManualRequested(mode="shrink"))
-    assert stop.error == 'There is no compaction mode "shrink"; use shake, soft, summary.'
+    assert stop.error == 'There is no compaction mode "shrink"; use summary, soft, remote, shake.'
     assert desk.events() == []
 
 
@@ -226,7 +232,7 @@ async def test_cancel_works_while_the_start_event_is_handled():
 
     def watch(event):
         if isinstance(event, MaintenanceStarted):
-            heard.append((desk.maintainer.running, desk.maintainer.cancel()))
+            heard.append((desk.maintainer.running is not None, desk.maintainer.cancel()))
 
     desk.watchers.append(watch)
     stop = await desk.maintainer.consider(MANUAL)
@@ -385,6 +391,73 @@ async def test_dead_end_stops_automatic_passes_until_the_next_user_message():
     assert len(desk.events(MaintenanceStarted)) == 2
 
 
+@pytest.mark.parametrize("message_count", [1, 2])
+async def test_what_was_given_up_before_a_prompt_holds_for_all_its_messages(message_count):
+    desk = full()
+    desk.gateway.reply = lambda *_: a("")
+    submitted = [submit(desk) for _ in range(message_count)]
+    await desk.maintainer.consider(PromptPending(10, submitted[-1]))
+    for number in submitted:
+        desk.say(u("go on"))
+        desk.maintainer.note_prompt(number)
+    over = a("more", usage=Usage(input=35_000, output=10))
+    desk.say(over)
+    await desk.maintainer.consider(ToolBoundary(over))
+    assert len(desk.events(MaintenanceStarted)) == 1
+    desk.say(u("no, stop"))
+    desk.maintainer.note_prompt(submit(desk))
+    desk.say(over)
+    await desk.maintainer.consider(TurnFinished(over))
+    assert len(desk.events(MaintenanceStarted)) == 2
+
+
+async def test_what_was_given_up_does_not_hold_for_a_prompt_that_was_submitted_later():
+    desk, _ = await dead_end()
+    over = a("more", usage=Usage(input=35_000, output=10))
+    desk.say(over)
+    await desk.maintainer.consider(PromptPending(10, submit(desk)))
+    assert len(desk.events(MaintenanceStarted)) == 2
+
+
+async def test_what_was_given_up_holds_for_messages_that_waited_until_a_later_one_is_sent():
+    desk = full()
+    desk.gateway.reply = lambda *_: a("")
+    waiting = [submit(desk) for _ in range(3)]
+    over = a("more", usage=Usage(input=35_000, output=10))
+    await desk.maintainer.consider(turn(desk))
+    for number in waiting[:2]:
+        await desk.maintainer.consider(PromptPending(10, number))
+        desk.say(u("and this"))
+        desk.maintainer.note_prompt(number)
+        desk.say(over)
+        await desk.maintainer.consider(TurnFinished(over))
+    assert len(desk.events(MaintenanceStarted)) == 1
+    later = submit(desk)
+    desk.say(u("do it"))
+    desk.maintainer.note_prompt(later)
+    desk.say(u("the last that waited"))
+    desk.maintainer.note_prompt(waiting[2])
+    desk.say(over)
+    await desk.maintainer.consider(TurnFinished(over))
+    assert len(desk.events(MaintenanceStarted)) == 2
+
+
+async def test_what_was_given_up_elsewhere_does_not_hold_again_with_a_message_that_waited():
+    desk = full()
+    desk.gateway.reply = lambda *_: a("")
+    waiting = submit(desk)
+    await desk.maintainer.consider(turn(desk))
+    other, over = model("other", context_window=40_001), a("more", usage=Usage(input=35_000, output=10))
+    desk.gateway.model, before = other, desk.gateway.model
+    await desk.maintainer.consider(ManualRequested("nonsense"))
+    desk.gateway.model = before
+    desk.say(u("and this"))
+    desk.maintainer.note_prompt(waiting)
+    desk.say(over)
+    await desk.maintainer.consider(TurnFinished(over))
+    assert len(desk.events(MaintenanceStarted)) == 2
+
+
 async def test_dead_end_is_forgotten_with_another_model():
     desk, _ = await dead_end()
     over = a("more", usage=Usage(input=39_000, output=10))
@@ -415,13 +488,13 @@ async def test_overhead_above_the_threshold_warns_once_and_starts_nothing():
 
 
 async def test_settings_that_are_not_honoured_are_told_once():
-    desk = full(settings=settings(threshold="300000", strategy="handoff"))
+    desk = full(settings=settings(threshold="300000", strategy="snapcompact"))
     await desk.maintainer.consider(turn(desk))
     await desk.maintainer.consider(turn(desk))
     texts = [notice.text for notice in desk.events(Notice)]
     assert len(texts) == 2
     assert "39,999" in texts[0]
-    assert "handoff" in texts[1]
+    assert "snapcompact" in texts[1]
 
 
 async def test_clamp_warning_comes_again_for_another_small_window():

@@ -253,7 +253,7 @@ async def test_cancelling_closes_every_stream():
 
 async def test_thinking_follows_the_session_as_far_as_the_model_can():
     desk = Desk(model(reasoning=True))
-    desk.gateway.thinking = ThinkingLevel.MAX
+    desk.gateway.wanted_thinking = ThinkingLevel.MAX
     await desk.run(sketch(WHOLE_TURNS))
     assert desk.gateway.requests[0][1].thinking is ThinkingLevel.HIGH
 

@@ -42,9 +42,19 @@ def test_turn_prefix_prompt_lists_its_three_headings():
     ]
 
 
+def test_branch_prompt_asks_for_its_own_headings():
+    assert headings("branch-summary") == [*HEADINGS[:7], "## Next Steps"]
+
+
+def test_branch_summary_begins_with_two_lines_that_say_what_it_is():
+    assert len(read_prompt("branch-summary-preamble").splitlines()) == 2
+
+
 @pytest.mark.parametrize(
     "name",
     [
+        "branch-summary",
+        "branch-summary-preamble",
         "summarization-system",
         "compaction-summary",
         "compaction-update-summary",

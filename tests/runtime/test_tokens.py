@@ -38,3 +38,16 @@ async def test_system_prompt_and_tools_are_counted_anew_with_the_tokenizer():
     before = tokens.non_message_tokens()
     await tokens.ready()
     assert 200 < before <= tokens.non_message_tokens() + 2
+
+
+async def test_tools_and_instruction_files_are_counted_one_by_one():
+    tokens, _ = service()
+    tools = (ToolSpec("read", "d" * 400, {"type": "object"}), ToolSpec("ls", "d" * 40, {"type": "object"}))
+    tokens.set_overhead("s" * 900, tools, (("AGENTS.md", "f" * 400),))
+    await tokens.ready()
+    (read, read_tokens), (ls, ls_tokens) = tokens.tool_tokens()
+    assert (read, ls, read_tokens > ls_tokens) == ("read", "ls", True)
+    assert read_tokens + ls_tokens == tokens.overhead_tokens()[1]
+    ((path, file_tokens),) = tokens.file_tokens()
+    assert path == "AGENTS.md"
+    assert 0 < file_tokens < tokens.overhead_tokens()[0]

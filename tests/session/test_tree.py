@@ -227,3 +227,16 @@ def test_places_of_an_older_tree_do_not_bring_back_what_came_later():
     moved = old.with_places({"a": head("a", None)._replace(offset=3)})
     assert list(moved.order) == list(old.order)
     assert moved.head("a").offset == 3
+
+
+def test_parents_are_positions_and_damage_makes_roots():
+    assert list(forked().parents) == [-1, 0, 1, 1, -1]
+    odd = [head("a", "c"), head("b", "a"), head("c", "b"), head("d", "gone"), head("e", "e"), head("f", "d")]
+    assert list(SessionTree.from_heads(odd).parents) == [-1, 0, 1, -1, -1, 3]
+
+
+def test_parents_of_a_tree_do_not_change_when_it_goes_on():
+    tree = forked()
+    grown = tree.with_entry(head("f", "e"))
+    assert list(tree.parents) == [-1, 0, 1, 1, -1]
+    assert list(grown.parents) == [-1, 0, 1, 1, -1, 4]

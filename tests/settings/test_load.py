@@ -269,3 +269,30 @@ def test_a_value_in_the_place_of_a_group_is_told_once(tmp_path):
 def test_a_number_of_too_many_digits_breaks_the_file_not_the_program(tmp_path):
     loaded = load_settings(_user(tmp_path, '{"retry": {"maxRetries": ' + "9" * 5000 + "}}"), None)
     assert loaded.broken
+
+
+@pytest.mark.parametrize("value", ["ftp://x", "example.com/summaries", "http://", "http://[::1", ""])
+def test_an_endpoint_that_is_no_web_address_is_left_out_with_one_warning(tmp_path, value):
+    loaded = load_settings(_user(tmp_path, {"compaction": {"remoteEndpoint": value}}), None)
+    assert loaded.values.compaction.remote_endpoint is None
+    (problem,) = loaded.problems
+    assert problem.message == (
+        f'compaction.remoteEndpoint: "{value}" cannot be used, it should be an http or https address; '
+        "the default is used."
+    )
+
+
+@pytest.mark.parametrize("value", ["http://localhost:8080/summaries", "HTTPS://example.com", None])
+def test_an_endpoint_on_the_web_is_taken(tmp_path, value):
+    loaded = load_settings(_user(tmp_path, {"compaction": {"remoteEndpoint": value}}), None)
+    assert (loaded.values.compaction.remote_endpoint, loaded.problems) == (value, ())
+
+
+def test_the_retired_name_of_remote_is_told_once_and_the_new_one_taken_in_silence(tmp_path):
+    old = load_settings(_user(tmp_path, {"compaction": {"remoteEnabled": False}}), None)
+    assert [problem.message for problem in old.problems] == [
+        "compaction.remoteEnabled is now called compaction.remote."
+    ]
+    new = load_settings(_user(tmp_path, {"compaction": {"remote": False}}), None)
+    assert (new.values.compaction.remote, new.problems) == (False, ())
+    assert Settings().compaction.remote

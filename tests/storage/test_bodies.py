@@ -145,6 +145,21 @@ def test_line_of_an_old_file_is_that_of_the_migrated_entry(tmp_path):
     assert b'"id"' not in loaded.bodies.read_line(head)
 
 
+def test_start_of_a_line_is_that_of_the_file(loaded):
+    head = loaded.heads[0]
+    line = loaded.bodies.read_line(head)
+    assert loaded.bodies.line_start(head, 20) == line[:20]
+    assert loaded.bodies.line_start(head, 10_000) == line
+
+
+def test_line_that_the_file_does_not_hold_has_no_start(loaded):
+    head = loaded.heads[0]
+    loaded.bodies.remember(loaded.bodies.get(head))
+    assert loaded.bodies.line_start(head, 20) is None
+    assert loaded.bodies.line_start(head._replace(id="new", length=0), 20) is None
+    assert Bodies(Path("gone.jsonl")).line_start(head._replace(id="gone"), 20) is None
+
+
 def test_all_are_read_in_order_without_being_kept(loaded):
     entries = loaded.bodies.read_all(loaded.heads)
     assert [entry.id for entry in entries] == ["e1", "e2", "e3"]

@@ -168,7 +168,7 @@ REAL_FILES = (
 KEPT_LINES = 12
 """Lines of a real file that are damaged: its first and its last ones. Whole files would take minutes."""
 
-MUTATIONS = 1000
+MUTATIONS = 300
 OTHER_VALUES: tuple[Any, ...] = (None, True, -1, 1.5, 2**70, "", "x" * 300, "\ud800", [], [[]], {}, {"id": 1})
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from musepi_tui.storage.glance import Row, SessionInfo
-from musepi_tui.storage.list_cache import FILE_NAME, CachedFile, ListCache, drop_row
+from musepi_tui.storage.list_cache import FILE_NAME, VERSION, CachedFile, ListCache, drop_row
 from musepi_tui.storage.names import Name
 from musepi_tui.storage.paths import Paths, find_paths
 
@@ -24,8 +24,14 @@ INFO = SessionInfo(
     messages_exact=False,
     parent="/s/b.jsonl",
     first_message="first",
+    model="anthropic/claude",
+    context_tokens=12_000,
+    compactions=2,
+    branches=2,
 )
-STORED = CachedFile(10, 1_000_000_000_000_000_000, Row(INFO, Name(5, "a title"), is_searched=False))
+ROW = Row(INFO, Name(5, "a title"), is_searched=False, leaves=("a1", "a2"))
+STORED = CachedFile(10, 1_000_000_000_000_000_000, ROW)
+FIRST = b'{"version":%d}\n' % VERSION
 JUNK = CachedFile(4, 7, None, "no session")
 
 
@@ -81,10 +87,10 @@ def test_nothing_is_written_when_nothing_changed(paths):
         b"",
         b"[]\n",
         b'{"version":"1"}\n',
-        b'{"version":1}\n["/s/a.jsonl",1]\n',
-        b'{"version":1}\n["/s/a.jsonl",1,2,3]\n',
-        b'{"version":1}\n{}\n',
-        b'{"version":1}\n["/s/a.jsonl",1,2,"x"',
+        FIRST + b'["/s/a.jsonl",1]\n',
+        FIRST + b'["/s/a.jsonl",1,2,3]\n',
+        FIRST + b"{}\n",
+        FIRST + b'["/s/a.jsonl",1,2,"x"',
         b"\xff\xfe\x00",
         b"[" * 100_000,
     ],
@@ -158,6 +164,43 @@ def _store_many(home: str, number: int) -> None:
     paths = find_paths({"MUSEPI_HOME": home, "HOME": home})
     for index in range(10):
         filled(paths, **{f"p{number}n{index}": JUNK})
+
+
+def stored_at(mtime_ns: int) -> CachedFile:
+    return CachedFile(10, mtime_ns, ROW)
+
+
+def test_newest_rows_come_first_and_need_no_loading(paths):
+    filled(paths, old=stored_at(5), new=stored_at(9), junk=JUNK)
+    filled(paths, old=stored_at(10))
+    cache = ListCache(paths)
+    assert [Path(path).stem for path, _ in cache.newest({"/s"})] == ["old", "new", "junk"]
+
+
+def test_newest_rows_are_those_of_the_folders_asked_for(paths):
+    odd = os.fsdecode(b'/s/\xff"\xc3\xa9')
+    cache = filled(paths, a=STORED)
+    cache.remember(f"{odd}/b.jsonl", JUNK)
+    cache.save()
+    assert [path for path, _ in ListCache(paths).newest({"/s"})] == ["/s/a.jsonl"]
+    assert list(ListCache(paths).newest({"/", "/elsewhere"})) == []
+
+
+@pytest.mark.parametrize(
+    "line", [b"{}", b"", b'["/s/x.jsonl",1]', b'["/s/x.jsonl"', b'["/s/\xff.jsonl",1,2,"x"]']
+)
+def test_newest_rows_leave_out_lines_that_are_none(paths, line):
+    filled(paths, a=STORED)
+    file = paths.state / FILE_NAME
+    file.write_bytes(FIRST + line + b"\n" + file.read_bytes().removeprefix(FIRST) + line)
+    assert [path for path, _ in ListCache(paths).newest({"/s"})] == ["/s/a.jsonl"]
+
+
+@pytest.mark.parametrize("data", [b"junk", b"", b'{"version":99}\n[1]\n', b"\xff\n\n"], ids=range(4))
+def test_there_are_no_newest_rows_in_a_file_of_another_kind(paths, data):
+    paths.state.mkdir(parents=True)
+    (paths.state / FILE_NAME).write_bytes(data)
+    assert list(ListCache(paths).newest({"/s"})) == []
 
 
 @pytest.mark.slow

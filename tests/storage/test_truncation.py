@@ -16,7 +16,11 @@ from tests.support.random_sessions import HEADER
 from tests.support.stored import append_to
 
 END_BYTES = 4096
-"""How much of the end of a file is cut off, byte by byte."""
+"""How much of the end of a file is cut off: byte by byte of the one with every type of entry."""
+
+LAST_BYTES = 512
+STRIDE = 13
+"""What is cut off the other kinds: every one of the last bytes, and so many at a time before them."""
 
 SLOT = b'{"type":"title","v":1,"title":"Tally","source":"user","updatedAt":"2026-01-02T00:00:00.000Z","pad":"'
 
@@ -88,6 +92,8 @@ def end_of(kind: str) -> tuple[bytes, range, int]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_cut_of_the_last_bytes_opens_with_every_whole_line(kind, tmp_path):
     data, sizes, head_lines = end_of(kind)
+    if kind != "every type of entry":
+        sizes = [*sizes[:-LAST_BYTES:STRIDE], *sizes[-LAST_BYTES:]]
     file = tmp_path / "s.jsonl"
     whole = set(lines_behind_the_head(data, head_lines)) - {b""}
     for size in sizes:
@@ -95,7 +101,8 @@ def test_every_cut_of_the_last_bytes_opens_with_every_whole_line(kind, tmp_path)
         expected = [line for line in lines_behind_the_head(data[:size], head_lines) if line in whole]
         for loaded in (load_session(file, thorough=True), load_session(file)):
             assert found_lines(loaded) == expected, size
-            build_session_context(loaded.read_path())
+            if size % STRIDE == 0:  # what the lines say depends on nothing else than on them
+                build_session_context(loaded.read_path())
             kinds = {issue.kind for issue in loaded.issues}
             assert kinds <= {"torn_tail"}, size
         open_tail(file)

@@ -60,7 +60,7 @@ class FakeGateway:
 
     def __init__(self, *models: Model) -> None:
         self.model: Model | None = models[0] if models else None
-        self.thinking = ThinkingLevel.OFF
+        self.wanted_thinking = ThinkingLevel.OFF
         self.rows = list(models)
         self.reply: Reply = lambda _, request: a(f"## Goal\nSummary of {len(prompt_of(request))} characters.")
         self.gate: asyncio.Event | None = None
@@ -68,12 +68,21 @@ class FakeGateway:
         self.requests: list[tuple[Model, Request]] = []
         self.streams: list[FakeStream] = []
         self.refused: set[str] = set()
+        self.recorded: tuple[str | None, str | None] = (None, None)
 
     def available(self) -> tuple[Model, ...]:
         return tuple(self.rows)
 
     def find(self, text: str) -> Model | None:
         return next((row for row in self.rows if text in (row.key, row.id)), None)
+
+    def require_model(self) -> Model:
+        if self.model is None:
+            raise ProviderError("no model", kind=ErrorKind.AUTH)
+        return self.model
+
+    def note_recorded(self, model_key: str | None, thinking: str | None) -> None:
+        self.recorded = (model_key, thinking)
 
     async def prepare(self, row: Model) -> None:
         if row.key in self.refused:

@@ -20,7 +20,7 @@ from musepi_tui.runtime.events import (
     SessionView,
 )
 from musepi_tui.runtime.intents import Intent
-from musepi_tui.session.entries import Entry, SessionHeader
+from musepi_tui.session.entries import Entry, EntryHead, SessionHeader
 from musepi_tui.session.tree import SessionTree
 from musepi_tui.settings.load import LoadedSettings
 from musepi_tui.settings.schema import Settings
@@ -101,6 +101,10 @@ class FakeRuntime:
         if entry_id not in self._entries:
             raise EntryNotFoundError(entry_id)
         return self._entries[entry_id]
+
+    def read_start(self, head: EntryHead, size_bytes: int) -> bytes | None:
+        """Nothing: there is no file."""
+        del head, size_bytes
 
     def models(self) -> tuple[Model, ...]:
         """Models that can be chosen."""

@@ -16,6 +16,7 @@ from musepi_tui.runtime.events import Event, Phase
 from musepi_tui.runtime.history import History, Loaded
 from musepi_tui.runtime.maintainer import Maintainer
 from musepi_tui.runtime.meter import MeterService
+from musepi_tui.runtime.queue import MessageQueue
 from musepi_tui.runtime.saving import Saver
 from musepi_tui.runtime.services import Services
 from musepi_tui.runtime.tasks import CancelStack
@@ -95,6 +96,7 @@ class Bench:
 
     services: Services
     maintainer: Maintainer
+    queue: MessageQueue
     gateway: FakeGateway
     saver: FakeSaver
     artifacts: FakeArtifacts
@@ -163,5 +165,8 @@ def bench(
         extensions=Extensions(Dispatcher(None, failures.append)),  # type: ignore[arg-type]  # nobody asks it
     )
     artifacts = FakeArtifacts()
-    maintainer = Maintainer(services, artifacts, lambda: False, IdleGates)  # type: ignore[arg-type]  # the double
-    return Bench(services, maintainer, gateway, saver, artifacts, clock, bus.subscribe(), phases, watchers)
+    queue = MessageQueue(lambda _: True, lambda: None)
+    maintainer = Maintainer(services, artifacts, queue, IdleGates)  # type: ignore[arg-type]  # the double
+    return Bench(
+        services, maintainer, queue, gateway, saver, artifacts, clock, bus.subscribe(), phases, watchers
+    )

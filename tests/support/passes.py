@@ -22,6 +22,8 @@ from tests.support.harness import WAIT_S, Harness
 from tests.support.server import ModelServer, Reply, SeenRequest, anthropic_reply, openai_reply, status_reply
 
 SUMMARY = "## Goal\nKeep counting.\n\n## Next Steps\n1. Count on."
+DOCUMENT = "## Goal\nKeep counting.\n\n## Next Steps\n1. Count on from seven."
+HANDOFF_PROMPT = "Write the handoff document"
 INTERNAL = ("useless", "prunedAt", "preserveData", "firstKeptEntryId", "entryId", "musepiRequest")
 """Keys of our own that no provider may see (compaction 15, 59)."""
 
@@ -45,10 +47,11 @@ class Said:
 
 
 class FakeModel:
-    """Answers turns from a list, and every request for a summary with ``summary``.
+    """Answers turns from a list, every request for a summary with ``summary``, and every one for a handoff
+    document with ``document``.
 
-    A request for a summary is one without tools. ``turns`` are what becomes of the next ordinary requests;
-    once they are used up ``ending`` is the answer.
+    A request for a summary is one without tools; one for a handoff ends with its prompt. ``turns`` are what
+    becomes of the next ordinary requests; once they are used up ``ending`` is the answer.
     """
 
     def __init__(self, server: ModelServer, api: str) -> None:
@@ -56,7 +59,9 @@ class FakeModel:
         self.turns: list[Answer | Reply] = []
         self.ending: Answer | Reply = self.says("done")
         self.summary: Answer | Reply = self.says(SUMMARY)
+        self.document: Answer | Reply = self.says(DOCUMENT)
         self.asked: list[SeenRequest] = []
+        self.handed_off: list[SeenRequest] = []
         self.summarised: list[SeenRequest] = []
         server.choose = self._choose
 
@@ -107,6 +112,9 @@ class FakeModel:
         if not request.body.get("tools"):
             self.summarised.append(request)
             return _made(self.summary, request)
+        if HANDOFF_PROMPT in conversation(request)[-1].text:
+            self.handed_off.append(request)
+            return _made(self.document, request)
         self.asked.append(request)
         return _made(self.turns.pop(0) if self.turns else self.ending, request)
 

@@ -16,6 +16,9 @@ from pathlib import Path
 
 _MODE = re.compile(rb"\x1b\[\?(\d+)([hl])")
 
+WAIT_S = 60.0
+"""How long anything is waited for: long enough on a busy machine, and nothing when it comes at once."""
+
 
 class Terminal:
     """Runs ``python -m …`` in a terminal of its own. Close it with ``end``."""
@@ -75,19 +78,19 @@ class Terminal:
         self._reader.join()  # a read under way would keep the terminal open
         os.close(self._fd)
 
-    def is_stopped(self, within_s: float = 5.0) -> bool:
+    def is_stopped(self, within_s: float = WAIT_S) -> bool:
         """Whether the program was stopped by then."""
         return self._until(lambda: self._state() == "T", within_s)
 
     def _state(self) -> str:
         return Path(f"/proc/{self._pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
 
-    def wait_for(self, text: str | bytes, within_s: float = 10.0) -> bool:
+    def wait_for(self, text: str | bytes, within_s: float = WAIT_S) -> bool:
         """Whether the bytes were written by then."""
         wanted = text.encode() if isinstance(text, str) else text
         return self._until(lambda: wanted in self.output, within_s)
 
-    def wait_quiet(self, quiet_s: float = 0.3, within_s: float = 10.0) -> None:
+    def wait_quiet(self, quiet_s: float = 0.3, within_s: float = WAIT_S) -> None:
         """Waits until nothing was written for a while."""
         deadline = time.monotonic() + within_s
         size, since = -1, time.monotonic()
@@ -96,7 +99,7 @@ class Terminal:
                 size, since = len(self.output), time.monotonic()
             time.sleep(0.02)
 
-    def exit_code(self, within_s: float = 10.0) -> int | None:
+    def exit_code(self, within_s: float = WAIT_S) -> int | None:
         """The exit code (negative: the signal), None while it runs."""
         self._until(self._is_over, within_s)
         return self.status
@@ -120,7 +123,7 @@ class Terminal:
         """Ends the program if it still runs."""
         if self.exit_code(0) is None:
             self.kill(signal.SIGKILL)
-            self.exit_code(5)
+            self.exit_code()
         if not self._closed:
             self._close()
 

@@ -7,12 +7,17 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-WAIT_S = 30.0
-POLL_S = 0.1
+WAIT_S = 60.0
+"""How long anything is waited for: long enough on a busy machine, and nothing when it comes at once."""
+
+POLL_S = 0.05
+SAME_PAGE_S = 5.0
+"""How long a page may take to come; after that it is the last one."""
 
 
 class Terminal:
@@ -74,28 +79,47 @@ class Terminal:
                 raise AssertionError(f"after {limit_s:g} s the screen {what} {text!r}:\n{screen}")
             time.sleep(POLL_S)
 
-    def becomes(self, wanted: str, *, limit_s: float = WAIT_S) -> bool:
-        """Whether the screen shows exactly this within the time."""
+    def reaches(self, is_wanted: Callable[[str], bool], *, limit_s: float = WAIT_S) -> bool:
+        """Whether the screen is as wanted within the time."""
         deadline = time.monotonic() + limit_s
-        while self.screen() != wanted:
+        while not is_wanted(self.screen()):
             if time.monotonic() > deadline:
                 return False
             time.sleep(POLL_S)
         return True
 
-    def settle(self) -> str:
-        """The screen once it has been the same for half a second."""
-        before, same = self.screen(), 0
-        while same < 5:
+    def becomes(self, wanted: str) -> bool:
+        """Whether the screen shows exactly this within the time."""
+        return self.reaches(lambda screen: screen == wanted)
+
+    def settle(self, quiet_s: float = 0.5) -> str:
+        """The screen once it has been the same for so long."""
+        before, since = self.screen(), time.monotonic()
+        while time.monotonic() - since < quiet_s:
             time.sleep(POLL_S)
             now = self.screen()
-            same = same + 1 if now == before else 0
-            before = now
+            if now != before:
+                before, since = now, time.monotonic()
         return before
+
+    def seek(self, text: str, key: str) -> str:
+        """The screen once it shows ``text``. Until then presses a key that pages, as long as pages come."""
+        screen = self.settle(0.2)
+        while text not in screen:
+            self.press(key)
+            before = screen
+            deadline = time.monotonic() + SAME_PAGE_S
+            while screen == before:
+                if time.monotonic() > deadline:
+                    raise AssertionError(
+                        f"no page as far as {key} goes shows {text!r}; the last one:\n{screen}"
+                    )
+                screen = self.settle(0.2)
+        return screen
 
     def _run(self, *arguments: str) -> str:
         run = subprocess.run(
-            [*self._tmux, *arguments], check=True, capture_output=True, text=True, timeout=20
+            [*self._tmux, *arguments], check=True, capture_output=True, text=True, timeout=WAIT_S
         )
         return run.stdout
 

@@ -37,6 +37,8 @@ _NOT_IMPORTED = ("musepi_tui.tui", "musepi_tui.__main__", "musepi_tui.cli.screen
 
 _ALSO_IMPORTED = (
     "httpx",
+    "httpcore",
+    "h11",
     "truststore",
     "certifi",
     "anyio._backends._asyncio",

@@ -76,7 +76,26 @@ async def _compact(pilot: Pilot[int], runtime: SessionRuntime) -> None:
     await _scroll_to(pilot, "compacted", row=7)
 
 
-PICTURES = {"screen": Picture(_fix, (100, 46)), "compaction": Picture(_compact, (100, 40))}
+async def _branch(pilot: Pilot[int], runtime: SessionRuntime) -> None:
+    await _ask(pilot, runtime, "explain the code")
+    await _ask(pilot, runtime, "fix the bug")
+    await _press(pilot, "escape", "escape", "alt+u", "enter", "ctrl+u")
+    await _ask(pilot, runtime, "make a table")
+    await _press(pilot, "escape", "escape", "alt+t")
+
+
+async def _press(pilot: Pilot[int], *keys: str) -> None:
+    """Presses keys as a person does, each once the one before has been seen to."""
+    for key in keys:
+        await pilot.press(key)
+        await pilot.pause(0.2)
+
+
+PICTURES = {
+    "screen": Picture(_fix, (100, 46)),
+    "compaction": Picture(_compact, (100, 40)),
+    "tree": Picture(_branch, (120, 40)),
+}
 
 
 async def draw(name: str, picture: Picture, home: Path) -> Path:

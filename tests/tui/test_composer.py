@@ -228,7 +228,7 @@ async def test_up_and_down_move_in_the_list_while_it_is_open(tmp_path):
     async with on_stage(tmp_path) as stage:
         await stage.type("/")
         await stage.press("up", "tab")
-        assert stage.draft == "/thinking "
+        assert stage.draft == "/tree "
 
 
 async def test_tab_inserts_nothing_and_keeps_the_focus(tmp_path):
@@ -239,16 +239,15 @@ async def test_tab_inserts_nothing_and_keeps_the_focus(tmp_path):
 
 
 async def test_external_editor_replaces_the_text(tmp_path):
-    script = tmp_path / "editor"
-    script.write_text(
-        '#!/bin/sh\ncat "$1" > "$1.seen"\nprintf "edited\\n" > "$1"\ncp "$1.seen" "$HOME/seen"\n'
-    )
+    script, seen = tmp_path / "editor", tmp_path / "seen"
+    script.write_text(f'#!/bin/sh\ncp "$1" "{seen}"\nprintf "edited\\n" > "$1"\n')
     script.chmod(0o755)
     async with on_stage(tmp_path, environ={"VISUAL": str(script)}) as stage:
         without_terminal(stage)
         await stage.paste("x" * 1500)
         await stage.press("ctrl+g")
         await stage.until(lambda: stage.draft == "edited")
+        assert seen.read_text() == "x" * 1500
 
 
 async def test_external_editor_that_fails_leaves_the_text(tmp_path):

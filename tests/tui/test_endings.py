@@ -14,6 +14,7 @@ from musepi_tui.tui.endings import (
     ending,
     extension_failure,
     gives_queue_back,
+    handoff_refusal,
     promoted,
     pruned,
     refusal,
@@ -50,6 +51,10 @@ RESULT = MaintenanceResult("c1", "e5", 231_785, 24_100, 12_400, Usage(cost=Cost(
         ),
         (MaintenanceEnded("manual", "summary", skipped=True), None),
         (MaintenanceEnded("manual", "shake", result=MaintenanceResult(None, None, 90, 20, 10)), None),
+        (MaintenanceEnded("manual", "handoff", result=RESULT), None),
+        (MaintenanceEnded("manual", "handoff", aborted=True), None),
+        (MaintenanceEnded("manual", "handoff", error="x"), None),
+        (MaintenanceEnded("threshold", "handoff", error="x"), ("error", "x")),
         (MaintenanceEnded("threshold", "summary", skipped=True), None),
         (MaintenanceEnded("threshold", "summary", result=RESULT), None),
         (MaintenanceEnded("threshold", "summary", aborted=True), ("info", "Auto-compaction cancelled")),
@@ -66,6 +71,18 @@ RESULT = MaintenanceResult("c1", "e5", 231_785, 24_100, 12_400, Usage(cost=Cost(
 )
 def test_ending_says_what_the_divider_does_not(event, told):
     assert ending(event) == told
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        ("Handoff cancelled", "info"),
+        ("Nothing to hand off (no messages yet)", "info"),
+        ("The model returned an empty handoff document; nothing was changed.", "warning"),
+    ],
+)
+def test_handoff_that_did_nothing_says_why(error, level):
+    assert handoff_refusal(error) == (level, error)
 
 
 def test_refused_compaction_is_a_friendly_line():

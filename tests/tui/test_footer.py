@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from musepi_tui.base.cells import cell_width
-from musepi_tui.runtime.events import MaintenanceStarted, Meter
+from musepi_tui.runtime.events import MaintenanceProgress, MaintenanceStarted, Meter
 from musepi_tui.session.messages import Usage
 from musepi_tui.tui.footer import Place, Signs, countdown, footer_pieces, shorten_path
 from musepi_tui.tui.status import Status
@@ -64,6 +66,16 @@ def test_percent_yolo_and_maintenance_stay_on_the_narrowest_screen():
     assert footer(28, made).strip() == "compacting… · 31% · YOLO"
 
 
+def test_handoff_is_named_until_it_goes_on_as_a_summary():
+    made = status()
+    made.apply(MaintenanceStarted("threshold", "handoff"), 0.0)
+    assert "handing off… ·" in footer(160, made)
+    made.apply(MaintenanceProgress("handoff", input_tokens=10), 1.0)
+    assert "handing off… ·" in footer(160, made)
+    made.apply(MaintenanceProgress("history"), 2.0)
+    assert "compacting… ·" in footer(160, made)
+
+
 @pytest.mark.parametrize(
     ("left_s", "text"),
     [(300, "idle 5:00"), (298.2, "idle 4:59"), (60, "idle 1:00"), (0.4, "idle 0:01"), (-1, "idle 0:00")],
@@ -81,6 +93,19 @@ def test_countdown_stays_on_the_narrowest_screen_and_yields_to_a_pass():
     assert narrow() == "idle 0:42 · 31% · YOLO"
     made.apply(MaintenanceStarted("idle", "summary"), 0.0)
     assert narrow() == "compacting… · 31% · YOLO"
+
+
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [
+        (120, "auto-compact off · idle 0:42 · "),
+        (45, "auto-compact off · idle 0:42 · 31% · YOLO"),
+        (40, "auto-compact off · 31% · YOLO"),
+    ],
+)
+def test_countdown_goes_before_the_word_that_automatic_passes_are_off(width, text):
+    made = status(mode="yolo", meter=replace(FULL, auto_compaction=False))
+    assert text in "".join(piece.text for piece in footer_pieces(made, PLACE, width, Signs(), "idle 0:42"))
 
 
 def test_demo_model_is_labelled_as_a_script_at_any_width():

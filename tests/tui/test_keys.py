@@ -38,7 +38,7 @@ def test_parse_key_reads_what_people_write(written, key):
 def test_shown_key_can_be_written_again():
     for row in KEYS:
         for key in row.keys.split(","):
-            if key != UNBOUND and "P" not in key:
+            if key != UNBOUND and not key.endswith(("+P", "+O")):
                 assert parse_key(show_key(key)) == key
 
 

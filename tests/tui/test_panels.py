@@ -121,6 +121,62 @@ async def test_list_fills_while_the_marked_row_stays(tmp_path):
         assert "read" not in stage.text
 
 
+def growing(parts):
+    """A listing that tells ``parts[0]``, the other one when it may go on, and ends when it may settle."""
+
+    def prepare(runtime):
+        async def read(*, everywhere, progress):
+            progress(Batch(tuple(parts[0]), total=1))
+            await runtime.go_on.wait()
+            progress(Batch(tuple(parts[1]), done=33, total=33))
+            await runtime.may_settle.wait()
+            return (*parts[1], *parts[0])
+
+        runtime.go_on, runtime.may_settle = asyncio.Event(), asyncio.Event()
+        runtime.list_sessions = read
+
+    return prepare
+
+
+KNOWN = [
+    replace(info(number, f"Known {number}"), modified=f"2025-06-14T00:{59 - number}:00Z")
+    for number in range(30)
+]
+NEWER = [
+    replace(info(100 + number, f"Newer {number}"), modified=f"2025-06-14T01:{59 - number}:00Z")
+    for number in range(3)
+]
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)])
+async def test_newest_session_is_marked_and_seen_when_it_comes_in_later(tmp_path, size):
+    async with on_stage(tmp_path, size=size, prepare=growing([KNOWN, NEWER])) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("› Known 0")
+        stage.runtime.go_on.set()
+        await stage.shows("› Newer 0")
+        stage.runtime.may_settle.set()
+        await stage.settle()
+        assert "› Newer 0" in stage.text
+        await stage.press("enter")
+        assert stage.sent == [OpenSession("/s/100.jsonl")]
+
+
+@pytest.mark.parametrize(("steps", "head_is_seen"), [(1, True), (25, False)])
+async def test_session_the_person_marked_stays_marked_and_seen_when_newer_ones_come_in(
+    tmp_path, steps, head_is_seen
+):
+    async with on_stage(tmp_path, size=(80, 24), prepare=growing([KNOWN, NEWER])) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("› Known 0")
+        await stage.press(*["down"] * steps)
+        stage.runtime.go_on.set()
+        stage.runtime.may_settle.set()
+        await stage.until(lambda: len(stage.app.screen.items) == 33)
+        await stage.shows(f"› Known {steps}")
+        assert ("Newer 0" in stage.text) == head_is_seen
+
+
 async def test_parts_of_a_list_nobody_wants_any_more_are_dropped(tmp_path):
     def scoped(runtime):
         runtime.progress = []
@@ -197,8 +253,8 @@ async def test_sessions_of_this_folder_come_first_among_all(tmp_path):
 
 
 async def test_enter_takes_the_best_hit_also_while_the_list_fills(tmp_path):
-    long_prompt = replace(info(1, "Other work"), first_message="many or different edits, /mode included")
-    exact = info(2, "/mode")
+    long_prompt = replace(info(1, "Other work"), first_message="many or different edits, mode included")
+    exact = info(2, "mode")
 
     def slow(runtime):
         async def read(*, everywhere, progress):
@@ -213,7 +269,7 @@ async def test_enter_takes_the_best_hit_also_while_the_list_fills(tmp_path):
     async with on_stage(tmp_path, prepare=slow) as stage:
         stage.app.host.show("resume")
         await stage.shows("Other work")
-        await stage.type("/mode")
+        await stage.type("mode")
         assert stage.app.screen.chosen.label == "Other work"
         stage.runtime.go_on.set()
         await stage.until(lambda: len(stage.app.screen.items) == 2)
@@ -262,6 +318,8 @@ async def test_other_orders_and_named_sessions_only(tmp_path):
     async with on_stage(tmp_path, size=(120, 24), prepare=rows) as stage:
         stage.app.host.show("resume")
         await stage.shows("Make it fast")
+        await stage.press("ctrl+s")
+        await stage.shows("Sessions · newest first")
         await stage.press("ctrl+s")
         await stage.shows("Sessions · by creation")
         assert labels() == ["Speed", "Make it fast", "Untitled · 12:00"]

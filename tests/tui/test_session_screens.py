@@ -5,7 +5,9 @@ import pytest
 
 from musepi_tui.runtime.events import Notice, SaveStateChanged
 from musepi_tui.runtime.intents import OpenSession
+from musepi_tui.session.entries import EntryHead
 from musepi_tui.session.messages import Usage
+from musepi_tui.session.tree import LEAF_MARK
 from musepi_tui.storage.listing import SessionInfo
 from musepi_tui.tui.screens.session import session_items
 from tests.support.builders import a, path, state, u
@@ -37,6 +39,17 @@ def test_facts_of_a_session():
     assert (shown["message"], shown["model_change"]) == ("3", "1")
     assert (shown["input"], shown["output"], shown["cost"]) == ("1,234 tokens", "5 tokens", "$0.250")
     assert "cache read" not in shown
+
+
+def test_going_back_and_forth_makes_no_branch():
+    view = session_view(path(u("hi"), a("hello")))
+    tree = view.tree
+    for number, parent_id in enumerate(("e1", "e2", "e1")):
+        mark = EntryHead(f"m{number}", parent_id, "custom", "", 0, 0, LEAF_MARK)
+        tree = tree.with_entry(mark)
+    assert facts(replace(view, tree=tree))["branches"] == "1 leaf"
+    tree = tree.with_entry(EntryHead("x", tree.leaf_id, "message", "", 0, 0, "user"))
+    assert facts(replace(view, tree=tree))["branches"] == "2 leaves"
 
 
 def test_a_long_path_is_shown_whole():

@@ -1,7 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from musepi_tui.runtime.events import (
     AgentStarted,
+    BranchSummaryEnded,
+    BranchSummaryStarted,
     IdleCountdown,
     MaintenanceEnded,
     MaintenanceProgress,
@@ -13,6 +17,7 @@ from musepi_tui.runtime.events import (
     QueueChanged,
     RetryEnded,
     RetryScheduled,
+    SessionReady,
     SummaryRetryEnded,
     SummaryRetryScheduled,
     SummaryRetryStarted,
@@ -22,8 +27,10 @@ from musepi_tui.runtime.events import (
 )
 from musepi_tui.tools.types import ToolView
 from musepi_tui.tui.status import Maintaining, Status, Waiting, Working, describe
+from tests.support.transcripts import session_view
 
 VIEW = ToolView("tail", "$ make")
+SESSION = replace(session_view(()), phase=Phase.MAINTAINING, compacting=True)
 
 
 def line(status: Status, now: float) -> str:
@@ -114,6 +121,54 @@ def test_long_input_is_counted_in_windows_and_writing_is_said():
     )
     status.apply(MaintenanceProgress("write"), 66.0)
     assert line(status, 66.0) == "Context overflow: compacting… 1m 6s · write (esc to cancel)"
+
+
+@pytest.mark.parametrize(
+    ("reason", "lead"),
+    [
+        ("manual", "Generating handoff…"),
+        ("threshold", "Auto-handoff…"),
+        ("incomplete", "Output cut off: handoff…"),
+        ("idle", "Idle: handoff…"),
+    ],
+)
+def test_handoff_has_words_of_its_own(reason, lead):
+    status = Status()
+    status.apply(MaintenanceStarted(reason, "handoff"), 0.0)
+    assert line(status, 4.0) == f"{lead} 4s (esc to cancel)"
+    status.apply(MaintenanceProgress("handoff", 0, 0, 84_000, 2_100), 5.0)
+    assert line(status, 6.0) == f"{lead} 6s · ~84k in → 2.1k out (esc to cancel)"
+
+
+def test_handoff_that_goes_on_as_a_summary_says_so():
+    status = Status()
+    status.apply(MaintenanceStarted("threshold", "handoff"), 0.0)
+    status.apply(MaintenanceProgress("handoff", 0, 0, 84_000), 1.0)
+    status.apply(MaintenanceProgress("summary", 0, 1, 84_000), 3.0)
+    assert line(status, 4.0) == "Auto-compacting… 4s · summary 1/1 · ~84k in (esc to cancel)"
+
+
+def test_handoff_keeps_its_line_while_the_session_changes():
+    status = Status(phase=Phase.MAINTAINING)
+    status.apply(MaintenanceStarted("threshold", "handoff"), 2.0)
+    status.apply(SessionReady(SESSION, "handoff"), 5.0)
+    assert line(status, 6.0) == "Auto-handoff… 4s (esc to cancel)"
+    status.apply(MaintenanceEnded("threshold", "handoff"), 7.0)
+    assert status.pass_running is None
+
+
+def test_branch_summary_is_shown_until_its_end():
+    status = Status()
+    status.apply(PhaseChanged(Phase.NAVIGATING), 0.0)
+    assert status.is_working
+    assert status.apply(BranchSummaryStarted("e1"), 1.0)
+    assert line(status, 13.0) == "Summarizing branch… 12s (esc to cancel)"
+    status.apply(SummaryRetryScheduled(1, 10, 4.0, "overloaded"), 14.0)
+    assert line(status, 14.0) == "Retrying (1/10) in 4s… (esc to cancel)"
+    status.apply(BranchSummaryEnded(aborted=True), 15.0)
+    status.apply(PhaseChanged(Phase.IDLE), 15.0)
+    assert status.activity is None
+    assert not status.is_working
 
 
 def test_summary_that_is_tried_again_counts_down_and_comes_back():

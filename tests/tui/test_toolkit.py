@@ -29,6 +29,7 @@ from musepi_tui.tui.screen import MainScreen, SafeApp
         (XTermParser, "_sequence_to_key_events"),
         (LinuxDriver, "_enable_mouse_support"),
         (LinuxDriver, "_disable_mouse_support"),
+        (LinuxDriver, "_sigcont_application"),
         (TextArea, "_on_key"),
         (TextArea, "_on_paste"),
     ],

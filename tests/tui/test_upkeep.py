@@ -25,6 +25,8 @@ from musepi_tui.runtime.intents import Cancel, EditorChanged, MeasureContext, Sh
 from musepi_tui.session.messages import Cost, Usage
 from musepi_tui.settings.load import LoadedSettings
 from musepi_tui.settings.schema import CompactionSettings, DisplaySettings, Settings
+from musepi_tui.tui.screens.context import Figures, figure_items, reclaimable_items
+from musepi_tui.tui.themes import load_palette
 from tests.support.builders import a, compaction, custom, path, state, u
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.screens import Stage, on_stage
@@ -41,9 +43,22 @@ FIGURES: dict[str, Any] = {
         {"name": "system prompt", "tokens": 3_100},
         {"name": "tools", "tokens": 5_600},
         {"name": "summary", "tokens": 2_050},
-        {"name": "user", "tokens": 4_800},
-        {"name": "tool results", "tokens": 40_250},
+        {"name": "kept tail", "tokens": 9_800},
+        {"name": "user", "tokens": 1_500},
+        {"name": "tool results", "tokens": 33_750},
     ],
+    "beyondParts": 6_600,
+    "toolResults": [{"name": "bash", "tokens": 21_150}, {"name": "read", "tokens": 12_600}],
+    "toolSchemas": [{"name": "bash", "tokens": 900}, {"name": "ls", "tokens": 300}],
+    "contextFiles": [{"name": "/home/ada/work/project/AGENTS.md", "tokens": 1_200}],
+    "reclaimable": [
+        {"name": "superseded", "tokens": 1_189, "rested": 8_400},
+        {"name": "useless", "tokens": 0, "rested": 0},
+        {"name": "threshold", "tokens": 0, "rested": 0},
+        {"name": "shake", "tokens": 30_500, "rested": 30_500},
+        {"name": "images", "tokens": 2_400, "rested": 2_400},
+    ],
+    "cache": {"read": 48_000, "prompt": 60_300, "cold": False},
 }
 COMPACTED = path(
     u("u1"),
@@ -200,26 +215,65 @@ async def open_context(stage: Stage, **figures: Any) -> None:
 
 async def test_context_shows_parts_limits_and_the_last_compaction(tmp_path):
     idle = using(compaction=CompactionSettings(threshold="85%", idle_enabled=True))
-    async with on_stage(tmp_path, *COMPACTED, size=(100, 40), prepare=idle) as stage:
+    async with on_stage(tmp_path, *COMPACTED, size=(100, 70), prepare=idle) as stage:
         await open_context(stage, **FIGURES)
         rows = [" ".join(row.split()) for row in stage.text.split("\n")]
         for row in (
             "62,400 tokens of 200,000 · 31%",
-            "tool results 40,250 20.1% ▰▰▰▰",
+            "system prompt 3,100 1.6%",
+            "project/AGENTS.md 1,200 0.6%",
+            "bash 900 0.5%",
+            "kept tail 9,800 4.9% ▰",
+            "tool results 33,750 16.9% ▰▰▰",
+            "bash 21,150 10.6%",
+            "billed beyond these 6,600 3.3% ▰",
             "free 137,600 68.8% ▰▰▰▰▰▰▰▰▰▰▰▰▰▰",
+            "superseded reads 1,189 after the next turn; 8,400 after a rest of 90 minutes",
+            "/shake 30,500 results and large blocks, into an artifact",
+            "/shake images 2,400 all pictures",
+            "cache 48,000 of the last 60,300 tokens sent came from it",
             "starts at 170,000 tokens (compaction.threshold 85%)",
             "reserve 30,000 tokens stay free for a request",
             "by itself on, strategy summary",
             "when idle after 5m, from 200,000 tokens on",
             "last one 231,785 → 24,100 tokens",
             "threshold · summary · acme/big · 12s · $0.0800",
+            "2025-06-15 15:06",
         ):
             assert row in rows
+        assert "useless results" not in stage.text
+        assert "ls" not in {row.split(" ")[0] for row in rows}
+
+
+def test_the_rows_of_the_context_add_up_to_the_window():
+    figures = Figures.read(FIGURES)
+    items = figure_items(figures, load_palette("dark", {}), 100)
+    heading = next(at for at, item in enumerate(items) if item.label.startswith("What it consists of"))
+    outer = [item.label for item in items[heading + 1 :] if not item.label.startswith("    ")]
+    assert sum(int(label.split()[-1].replace(",", "")) for label in outer) == 200_000
+
+
+@pytest.mark.parametrize(
+    ("cache", "text"),
+    [
+        ({"read": None, "prompt": None, "cold": False}, "not known before the next answer"),
+        ({"read": 5, "prompt": 9, "cold": True}, "cold: nothing was said for 90 minutes"),
+    ],
+)
+def test_the_cache_that_was_not_used_is_told_so(cache, text):
+    items = reclaimable_items(Figures.read(FIGURES | {"cache": cache}))
+    assert items[-1].detail == text
+
+
+def test_context_that_was_billed_lower_than_it_was_counted_says_so():
+    figures = Figures.read(FIGURES | {"beyondParts": -1_234})
+    labels = [" ".join(item.label.split()) for item in figure_items(figures, load_palette("dark", {}), 100)]
+    assert "counted, not billed -1,234" in labels
 
 
 async def test_context_of_a_model_without_a_known_window(tmp_path):
     figures = FIGURES | {"window": None, "threshold": None, "budgetReserve": None, "percent": None}
-    async with on_stage(tmp_path, size=(100, 40), meter=Meter(auto_compaction=False)) as stage:
+    async with on_stage(tmp_path, size=(100, 70), meter=Meter(auto_compaction=False)) as stage:
         await open_context(stage, **figures)
         assert "the context window of this model is unknown" in stage.text
         assert "last one   none in this conversation" in stage.text

@@ -2,13 +2,18 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 from musepi_tui.base.errors import MusepiError
+from musepi_tui.maintenance.notices import HANDOFF_WHILE_BUSY
+from musepi_tui.runtime import settling
 from musepi_tui.runtime.events import IntentSettled, MaintenanceEnded
 from musepi_tui.runtime.intents import Intent
 from musepi_tui.runtime.session import SessionRuntime
+
+BUSY = "a turn or work on the session is running: wait for its end, or use abort first"
+_KEY_WORDS = (settling.BUSY, HANDOFF_WHILE_BUSY)
 
 Arguments: TypeAlias = Mapping[str, Any]
 
@@ -54,6 +59,11 @@ def settled_data(_: RpcHost, settled: IntentSettled) -> dict[str, Any]:
     if not settled.ok:
         raise RpcError(settled.error or "refused")
     return dict(settled.data or {})
+
+
+def words_for_scripts(settled: IntentSettled) -> IntentSettled:
+    """An intent's end whose error, where it speaks of keys, names commands instead."""
+    return replace(settled, error=BUSY) if settled.error in _KEY_WORDS else settled
 
 
 def text_argument(arguments: Arguments, name: str, *, default: str | None = None) -> str:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from musepi_tui.base.errors import MusepiError
 from musepi_tui.cli.rpc.handlers import find_handler
-from musepi_tui.cli.rpc.protocol import Pending, RpcError
+from musepi_tui.cli.rpc.protocol import Pending, RpcError, words_for_scripts
 from musepi_tui.cli.stdio import LINE_LIMIT_BYTES, LineReader, LineWriter
 from musepi_tui.runtime.event_json import dump_line, to_json
 from musepi_tui.runtime.events import (
@@ -136,7 +136,7 @@ class RpcServer:
         if waiting is None:
             return
         try:
-            data = waiting.pending.finish(self, settled)
+            data = waiting.pending.finish(self, words_for_scripts(settled))
         except RpcError as error:
             self._respond(waiting.command_id, waiting.command, error=str(error))
         else:

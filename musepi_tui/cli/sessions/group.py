@@ -77,6 +77,8 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--provider", metavar="NAME", help="provider the request would go to")
         if name == "transcript":
             command.add_argument("--collapse", action="store_true", help="hide what was compacted")
+        if name == "tree":
+            command.add_argument("--all", action="store_true", help="bookkeeping too: models, labels, titles")
     _add_list(commands.add_parser("list", help="stored sessions, newest first"))
     _add_import(commands.add_parser("import", help="sessions of other programs as new ones of musepi"))
     _add_gc(commands.add_parser("gc", help="delete blobs that no session mentions"))

@@ -28,6 +28,8 @@ from musepi_tui.session.messages import (
     text_of,
     tool_calls_of,
 )
+from musepi_tui.session.passes import branch_text, handoff_text
+from musepi_tui.session.transcript import HANDOFF_TYPE
 from musepi_tui.session.tree import SessionTree
 
 PREVIEW_CHARS = 200
@@ -76,7 +78,7 @@ def tree_json(tree: SessionTree, read: Callable[[EntryHead], Entry]) -> dict[str
                 "depth": depth,
             }
         )
-    return {"leafId": tree.leaf_id, "nodes": nodes}
+    return {"leafId": tree.display_leaf, "nodes": nodes}
 
 
 def preview(entry: Entry) -> str:
@@ -88,10 +90,13 @@ def _text_of_entry(entry: Entry) -> str:
     match entry:
         case MessageEntry():
             return _text_of_message(entry.message)
-        case CompactionEntry() | BranchSummaryEntry():
+        case CompactionEntry():
             return entry.summary
+        case BranchSummaryEntry():
+            return branch_text(entry.summary)
         case CustomMessageEntry():
-            return text_of(entry.content)
+            is_handoff = entry.custom_type == HANDOFF_TYPE
+            return handoff_text(entry.content) if is_handoff else text_of(entry.content)
         case ContextEditEntry():
             return entry.target_id
         case StateEntry():

@@ -1,44 +1,55 @@
-"""``musepi sessions tree``: all branches of a session."""
+"""``musepi sessions tree``: all branches of a session, drawn as the tree of the screen is."""
 
 import argparse
 from collections.abc import Iterator, Mapping
 
 from musepi_tui.cli.sessions.reading import load_telling
-from musepi_tui.cli.sessions.shapes import preview, tree_json
+from musepi_tui.cli.sessions.shapes import tree_json
 from musepi_tui.cli.tables import print_json, print_line
-from musepi_tui.session.labels import collect_labels
 from musepi_tui.storage.loading import LoadedSession, collector_paused
+from musepi_tui.tui.symbols import SYMBOLS, choose_preset
+from musepi_tui.tui.tree.layout import in_symbols
+from musepi_tui.tui.tree.model import FilterMode, TreeModel, TreeRow
 
-ROW_CHARS = 70
-DEEPEST_INDENT = 20
+READ_MS = 1000.0
+"""How long one call reads; all of them until nothing is left."""
+
+MOST_PREFIX_CHARS = 240
+"""As much of the tree stands before a row: eighty branches deep, where no drawing helps any more."""
 
 
 def show_tree(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Prints the tree; ``*`` marks the active path. Raises ``SessionError``."""
-    del environ
+    """Prints the tree, the active path marked. Raises ``SessionError``."""
     loaded = load_telling(arguments.file)
     with collector_paused():
         if arguments.json:
             print_json(tree_json(loaded.tree, loaded.bodies.get))
             return 0
-        for row in _rows(loaded):
+        mode = FilterMode.ALL if arguments.all else FilterMode.DEFAULT
+        for row in _rows(loaded, mode, SYMBOLS[choose_preset(None, environ)]):
             print_line(row)
     return 0
 
 
-def _rows(loaded: LoadedSession) -> Iterator[str]:
-    """One row an entry, indented one step further behind every branch point."""
-    tree = loaded.tree
-    on_path = {head.id for head in tree.path()}
-    labels = collect_labels(loaded.bodies.get(head) for head in loaded.heads if head.type == "label")
-    steps: dict[str, int] = {}
-    for entry_id, _ in tree.walk():
-        head = tree.head(entry_id)
-        parent_id = tree.parent(entry_id)
-        steps[entry_id] = 0 if parent_id is None else steps[parent_id] + (len(tree.children(parent_id)) > 1)
-        indent = "  " * min(steps[entry_id], DEEPEST_INDENT)
-        text = " ".join(preview(loaded.bodies.get(head)).split())[:ROW_CHARS]
-        mark = "*" if entry_id in on_path else " "
-        label = f" [{labels[entry_id]}]" if entry_id in labels else ""
-        here = " <- leaf" if entry_id == tree.leaf_id else ""
-        yield f"{mark} {indent}{entry_id} {head.role or head.type}{label}: {text}{here}"
+def _rows(loaded: LoadedSession, mode: FilterMode, symbols: Mapping[str, str]) -> Iterator[str]:
+    """One row an entry that the filter shows, its id in front."""
+    tree, bodies = loaded.tree, loaded.bodies
+    model = TreeModel(
+        tree, lambda entry_id: bodies.get(tree.head(entry_id)), mode=mode, read_start=bodies.line_start
+    )
+    while model.settle(READ_MS):
+        pass
+    rows = [model.row(index) for index in range(len(model))]
+    id_chars = max((len(row.entry_id) for row in rows), default=0)
+    for row in rows:
+        yield f"{row.entry_id:{id_chars}}  {_row_text(row, model.describe(row.entry_id), symbols)}"
+
+
+def _row_text(row: TreeRow, text: str, symbols: Mapping[str, str]) -> str:
+    prefix = in_symbols(row.prefix, symbols)
+    if len(prefix) > MOST_PREFIX_CHARS:
+        prefix = f"{symbols['ellipsis']}{prefix[-MOST_PREFIX_CHARS:]}"
+    path = f"{symbols['bullet']} " if row.on_path else ""
+    label = "" if row.label is None else f"[{row.label.text}] "
+    here = f" {symbols['here']} here" if row.is_leaf else ""
+    return f"{prefix}{path}{label}{text}{here}"

@@ -2,27 +2,21 @@
 
 from musepi_tui.commands.choices import Choices
 from musepi_tui.commands.types import Command, CommandHost
+from musepi_tui.maintenance.modes import MODES, WORDS, refuse_mode
 from musepi_tui.runtime.intents import Compact, Shake
-
-MODES = ("summary", "soft", "shake")
-"""Modes of this version. Any other first word is focus text."""
-
-SHAKE_TAKES_NO_FOCUS = (
-    "shake takes no focus text: nothing is summarised. Use /compact shake alone, or quote the text."
-)
 
 
 def split_mode(args: str) -> tuple[str | None, str | None]:
     """Mode and focus text of the arguments.
 
     The first word is a mode only if it equals a mode name and stands alone or before a blank; quotes around
-    the text make all of it focus text (TUI-4.60).
+    the text make all of it focus text (TUI-4.60). Modes this version has not are modes too: ``refuse_mode``.
     """
     text = args.strip()
     if len(text) > 1 and text[0] in "\"'" and text.endswith(text[0]):
         return None, text[1:-1].strip() or None
     word, *rest = text.split(maxsplit=1)[:2] or ("",)
-    if word.lower() in MODES:
+    if word.lower() in WORDS:
         return word.lower(), rest[0].strip() if rest else None
     return None, text or None
 
@@ -30,12 +24,11 @@ def split_mode(args: str) -> tuple[str | None, str | None]:
 async def compact(host: CommandHost, args: str) -> None:
     """Asks for a pass; ``shake`` means what ``/shake`` does."""
     mode, focus = split_mode(args)
-    if mode != "shake":
-        host.send(Compact(mode=mode, focus=focus))
-    elif focus is None:
-        host.send(Shake())
+    refusal = refuse_mode(mode, focus)
+    if refusal is not None:
+        host.notify("warning", refusal)
     else:
-        host.notify("warning", SHAKE_TAKES_NO_FOCUS)
+        host.send(Shake() if mode == "shake" else Compact(mode=mode, focus=focus))
 
 
 def complete(choices: Choices, text: str) -> tuple[str, ...]:

@@ -9,4 +9,10 @@ async def new(host: CommandHost, args: str) -> None:
     host.send(NewSession())
 
 
-COMMAND = Command("new", new, help="start a new session; this one is kept", aliases=("clear",))
+COMMAND = Command(
+    "new",
+    new,
+    help="start a new session; this one is kept",
+    aliases=("clear",),
+    alias_note="/clear is another name for /new: nothing is deleted, /resume opens the session before again.",
+)

@@ -4,8 +4,8 @@ from musepi_tui.commands.types import Command, CommandHost
 
 
 async def resume(host: CommandHost, args: str) -> None:
-    """Opens the picker, or the session that the argument names."""
+    """Opens the session that the argument names; the list without one, or when it is a part of several."""
     host.show("resume", args)
 
 
-COMMAND = Command("resume", resume, help="open another session", usage="[--all] [id or title]")
+COMMAND = Command("resume", resume, help="open another session", usage="[--all] [id, name or path]")

@@ -3,10 +3,13 @@
 So the script also goes on where it was after a resume, and after a compaction took its beginning away.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from musepi_tui.context.serialize import serialize_conversation
+from musepi_tui.providers.demo.summary import find_focus
 from musepi_tui.providers.types import Request
 from musepi_tui.session.messages import (
     AssistantMessage,
@@ -19,6 +22,11 @@ from musepi_tui.session.messages import (
 )
 
 _SUMMARY_REQUEST = "<conversation>"
+_HANDOFF_OPEN = "<handoff-context>"
+_TAGS = re.compile(r"</?(?:summary|handoff-context)>.*|^This document was.*", re.MULTILINE)
+"""The lines around an earlier summary or document."""
+
+_GIVEN = UserMessage | DeveloperMessage
 _SUMMARY_OPEN, _SUMMARY_CLOSE = "<summary>", "</summary>"
 
 
@@ -29,6 +37,7 @@ class Kind(Enum):
     CONTINUE = auto()
     """The program asks to go on, or a compaction took the prompt of this turn away."""
     SUMMARY = auto()
+    HANDOFF = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,10 @@ class Result:
 class Scene:
     """The state of the conversation. ``step`` counts the answers already given in this turn; ``results`` has
     one tuple for each of them, in call order. ``is_first``: the demo has said nothing yet. ``turn`` counts
-    the messages of the person in the context."""
+    the messages of the person in the context. For a handoff ``prompt`` is the conversation so far,
+    serialized, ``earlier`` the text the context begins with in place of what came before, ``focus`` what is
+    asked for in particular.
+    """
 
     kind: Kind
     prompt: str = ""
@@ -51,6 +63,8 @@ class Scene:
     results: tuple[tuple[Result, ...], ...] = ()
     is_first: bool = False
     turn: int = 0
+    earlier: str = ""
+    focus: str | None = None
 
     def result(self, step: int, index: int = 0) -> Result | None:
         """The result of a call of an earlier step of this turn; None when there is none."""
@@ -62,6 +76,8 @@ class Scene:
 def read_scene(request: Request) -> Scene:
     """The scene of a request."""
     messages = request.messages
+    if request.tool_choice == "none" and messages:
+        return _read_handoff(messages)
     start = _turn_start(messages)
     if start is None:
         return Scene(Kind.CONTINUE)
@@ -75,7 +91,7 @@ def read_scene(request: Request) -> Scene:
         place for place in range(start + 1, len(messages)) if isinstance(messages[place], AssistantMessage)
     ]
     spoken = any(
-        isinstance(message, AssistantMessage) or _holds_summary(message) for message in messages[:start]
+        isinstance(message, AssistantMessage) or _stands_for(message) for message in messages[:start]
     )
     return Scene(
         kind=Kind.PROMPT,
@@ -117,8 +133,30 @@ def _results_of(messages: Sequence[Message], place: int) -> tuple[Result, ...]:
     return tuple(by_id.get(call.id, Result("", is_error=True)) for call in tool_calls_of(answer))
 
 
-def _holds_summary(message: Message) -> bool:
-    return isinstance(message, UserMessage) and _is_summary(text_of(message.content))
+def _read_handoff(messages: Sequence[Message]) -> Scene:
+    """The scene of a request whose last message asks for a handoff document."""
+    *before, question = messages
+    told = [
+        _TAGS.sub("", text_of(message.content).partition("<files>")[0])
+        for message in before
+        if isinstance(message, _GIVEN) and _stands_for(message)
+    ]
+    spoken = [message for message in before if not _stands_for(message)]
+    asked = text_of(question.content) if isinstance(question, UserMessage) else ""
+    return Scene(
+        Kind.HANDOFF,
+        serialize_conversation(spoken),
+        earlier="\n\n".join(told),
+        focus=find_focus(asked),
+    )
+
+
+def _stands_for(message: Message) -> bool:
+    """Whether the message is in place of a conversation that is not shown any more."""
+    if not isinstance(message, _GIVEN):
+        return False
+    text = text_of(message.content)
+    return text.startswith(_HANDOFF_OPEN) or (isinstance(message, UserMessage) and _is_summary(text))
 
 
 def _is_summary(text: str) -> bool:

@@ -16,7 +16,7 @@ from musepi_tui.providers.demo import project
 from musepi_tui.providers.demo.project import ScratchProject
 from musepi_tui.providers.demo.reply import Call, Reply
 from musepi_tui.providers.demo.scene import Kind, Result, Scene
-from musepi_tui.providers.demo.summary import write_summary
+from musepi_tui.providers.demo.summary import write_handoff, write_summary
 
 _LABEL_PARTING = "\n\n"
 _WORD = re.compile(r"[a-z]+")
@@ -68,6 +68,8 @@ def reply_to(scene: Scene, scratch: ScratchProject, tools: Sequence[str]) -> Rep
     """The next answer. ``tools`` are the names of the tools the model may call. Blocks on the disk."""
     if scene.kind is Kind.SUMMARY:
         return Reply(write_summary(scene.prompt))
+    if scene.kind is Kind.HANDOFF:
+        return Reply(write_handoff(scene.prompt, scene.earlier, scene.focus))
     if scene.kind is Kind.CONTINUE:
         return Reply(_NOTHING_LEFT)
     topic = find_topic(scene.prompt)
@@ -336,7 +338,7 @@ def _template(name: str) -> str:
 
 
 _NOTHING_LEFT = (
-    "Nothing is left to do: what was asked for is in the summary above. "
+    "Nothing is left to do: what was asked for is in the summary or handoff document above. "
     "Say `fix the bug`, `explain the code`, `make a table` or `add a feature`."
 )
 

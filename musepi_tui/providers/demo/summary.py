@@ -32,6 +32,10 @@ _HEADINGS = (
     "## Critical Context",
     "## Additional Notes",
 )
+_BRANCH_HEADINGS = _HEADINGS[:8]
+_HANDOFF_HEADINGS = (*_HEADINGS[:5], "## Key Decisions", "## Critical Context", "## Next Steps")
+_BRANCH = "branch that is being left"
+_BY_DEMO = "- Written by the demo of musepi: counted from the conversation, not understood."
 _PREFIX_HEADINGS = ("## Original Request", "## Early Progress", "## Context for Suffix")
 
 _MAX_ITEMS = 14
@@ -70,19 +74,40 @@ class Digest:
 
 
 def write_summary(prompt: str) -> str:
-    """The text for a summary request: the ten headings, or the three of a split turn."""
+    """The text for a summary request: the ten headings, the three of a split turn, or those of a branch."""
     conversation = (_inside(prompt, "conversation") or "").replace("<\\/conversation>", "</conversation>")
     instruction = prompt.rpartition("</conversation>")[2]
     digest = read_conversation(conversation)
-    focus = _FOCUS.search(instruction)
-    notes = _focus_notes(focus[1].strip(), conversation) if focus else []
+    focus = find_focus(instruction)
+    notes = [] if focus is None else _focus_notes(focus, conversation)
     if "## Original Request" in instruction and "## Goal" not in instruction:
         sections = _prefix_sections(digest)
         sections["## Context for Suffix"] += notes
         return _join(_PREFIX_HEADINGS, sections)
     sections = _sections(digest, _read_sections(_inside(prompt, "previous-summary") or ""))
+    if _BRANCH in instruction and "## Additional Notes" not in instruction:
+        if not digest.requests:  # the person goes back to the very prompt the branch began with
+            sections["## Goal"] = ["- What was asked for before this branch."]
+        return f"{_join(_BRANCH_HEADINGS, sections)}\n\n{_BY_DEMO}"
     sections["## Additional Notes"] += notes
     return _join(_HEADINGS, sections)
+
+
+def write_handoff(conversation: str, earlier: str, focus: str | None) -> str:
+    """The document another session goes on from. ``earlier`` is the summary or document the context begins
+    with, empty without one."""
+    digest = read_conversation(conversation)
+    sections = _sections(digest, _read_sections(earlier))
+    sections["### In Progress"] += sections["### Blocked"]
+    notes = [] if focus is None else _focus_notes(focus, conversation)
+    sections["## Critical Context"] += [*notes, _BY_DEMO]
+    return _join(_HANDOFF_HEADINGS, sections)
+
+
+def find_focus(prompt: str) -> str | None:
+    """What a person wants the text to dwell on; None when nothing is said."""
+    focus = _FOCUS.search(prompt)
+    return None if focus is None else focus[1].strip()
 
 
 def read_conversation(text: str) -> Digest:
@@ -159,9 +184,7 @@ def _sections(digest: Digest, previous: Mapping[str, list[str]]) -> dict[str, li
         "## Key Decisions": _newest(previous.get("## Key Decisions", []), _decision_lines(digest.uses)),
         "## Next Steps": steps,
         "## Critical Context": _newest(_places(previous), _context_lines(digest)),
-        "## Additional Notes": [
-            "- Written by the demo of musepi: counted from the conversation, not understood."
-        ],
+        "## Additional Notes": [_BY_DEMO],
     }
 
 

@@ -72,8 +72,9 @@ def _build_body(model: Model, compat: Compat, request: Request) -> Json:
         body["stream_options"] = {"include_usage": True}
     if compat.supports_store:
         body["store"] = False
-    if compat.supports_prompt_cache_key and request.session_id and request.cache_retention != "none":
-        body["prompt_cache_key"] = request.session_id[:64]
+    cache_key = request.cache_key or request.session_id
+    if compat.supports_prompt_cache_key and cache_key and request.cache_retention != "none":
+        body["prompt_cache_key"] = cache_key[:64]
         if request.cache_retention == "long" and compat.supports_long_cache:
             body["prompt_cache_retention"] = "24h"
     body.update(_tool_fields(compat, request, has_calls=messages.has_calls))
@@ -86,10 +87,10 @@ def _build_body(model: Model, compat: Compat, request: Request) -> Json:
 
 
 def _tool_fields(compat: Compat, request: Request, *, has_calls: bool) -> Json:
-    wants_none = request.tool_choice == "none"
-    if request.tools and not (wants_none and not compat.supports_tool_choice):
+    if request.tools:
         fields: Json = {"tools": [_encode_tool(tool, compat) for tool in request.tools]}
-        if wants_none:
+        # The tools stay where no choice can be made: without them the cached prefix would be lost.
+        if request.tool_choice == "none" and compat.supports_tool_choice:
             fields["tool_choice"] = "none"
         if compat.tool_stream:
             fields["tool_stream"] = True

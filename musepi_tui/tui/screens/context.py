@@ -1,14 +1,18 @@
 """What fills the context, where compaction starts, and what the last one did (tui 4.6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from musepi_tui.base.cells import cell_width, cut_cells
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import duration, group_digits
 from musepi_tui.runtime.events import IntentSettled, SessionView
 from musepi_tui.runtime.intents import MeasureContext
 from musepi_tui.session.entries import CompactionEntry
+from musepi_tui.session.times import unix_ms
 from musepi_tui.settings.schema import CompactionSettings
 from musepi_tui.tui.screens.panel import Item, Panel, PanelText
 from musepi_tui.tui.themes import Palette
@@ -21,31 +25,104 @@ HINT = "up, down scroll · esc close"
 MAX_BAR_CELLS = 60
 PART_BAR_CELLS = 20
 MARGIN_CELLS = 6
+NAME_CELLS = 28
+"""Longest name of a tool or file; a longer one would push the figures off a narrow screen."""
+
+LISTED_SCHEMA_TOKENS = 500
+"""Tools whose schema takes less are not listed (tui 4.6)."""
 
 _Row: TypeAlias = tuple[str, str]
+_Sizes: TypeAlias = tuple[tuple[str, int], ...]
+
+_WAYS = {
+    "superseded": ("superseded reads", "after the next turn"),
+    "useless": ("useless results", "after the next turn"),
+    "threshold": ("old results", "before a pass"),
+    "shake": ("/shake", "results and large blocks, into an artifact"),
+    "images": ("/shake images", "all pictures"),
+}
+"""What the ways of shortening are called, and what they take when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of shortening: what it frees now, and after a rest of 90 minutes."""
+
+    name: str
+    tokens: int
+    rested: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """How much of the newest prompt came from the provider's cache; None without a bill for this context."""
+
+    read: int | None = None
+    prompt: int | None = None
+    cold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of contract 3.2 in tokens; window and what depends on it None where it is unknown."""
+    """The figures of contract 3.2 in tokens; window and what depends on it None where it is unknown.
+
+    ``beyond`` is what the provider billed besides the parts, below 0 where it billed less.
+    """
 
     tokens: int
     window: int | None
     threshold: int | None
     reserve: int | None
-    parts: tuple[tuple[str, int], ...]
+    parts: _Sizes
+    beyond: int = 0
+    results: _Sizes = ()
+    schemas: _Sizes = ()
+    files: _Sizes = ()
+    ways: tuple[Way, ...] = ()
+    cache: CacheUse = CacheUse()
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> "Figures":
         """What ``MeasureContext`` settled with."""
-        parts = tuple((str(part["name"]), int(part["tokens"])) for part in data.get("parts", ()))
+        cache: Mapping[str, Any] = data.get("cache") or {}
         return cls(
             int(data.get("tokens") or 0),
             data.get("window"),
             data.get("threshold"),
             data.get("budgetReserve"),
-            parts,
+            _sizes(data, "parts"),
+            int(data.get("beyondParts") or 0),
+            _sizes(data, "toolResults"),
+            _sizes(data, "toolSchemas"),
+            tuple((_short_path(name), tokens) for name, tokens in _sizes(data, "contextFiles")),
+            tuple(
+                Way(row["name"], row["tokens"], row["rested"])
+                for row in data.get("reclaimable", ())
+                if row["name"] in _WAYS
+            ),
+            CacheUse(cache.get("read"), cache.get("prompt"), bool(cache.get("cold"))),
         )
+
+    def within(self, part: str) -> _Sizes:
+        """What a part consists of itself, where that is told apart."""
+        match part:
+            case "system prompt":
+                return self.files
+            case "tools":
+                return tuple(schema for schema in self.schemas if schema[1] >= LISTED_SCHEMA_TOKENS)
+            case "tool results":
+                return self.results
+            case _:
+                return ()
+
+
+def _sizes(data: Mapping[str, Any], name: str) -> _Sizes:
+    return tuple((str(part["name"]), int(part["tokens"])) for part in data.get(name, ()))
+
+
+def _short_path(path: str) -> str:
+    """The file and its folder: most instruction files have the same name."""
+    return str(PurePath(*PurePath(path).parts[-2:]))
 
 
 def open_context(app: "Shell", argument: str) -> None:
@@ -56,6 +133,7 @@ def open_context(app: "Shell", argument: str) -> None:
         compaction = app.runtime.options.settings.values.compaction
         rows = [
             *figure_items(figures, app.looks.palette, app.size.width),
+            *reclaimable_items(figures),
             *compaction_items(figures, compaction, app.runtime.view(), last_compaction(app)),
         ]
         text = PanelText("Context", hint=HINT)
@@ -83,10 +161,44 @@ def figure_items(figures: Figures, palette: Palette, width_cells: int) -> list[I
         share = f"of {group_digits(window)} · {100 * figures.tokens / window:.0f}%"
         items = [Item(None, f"  {bar}"), Item(None, f"  {used}", share)]
     items += [Item(None, ""), Item(None, "What it consists of (estimated)")]
-    rows = list(figures.parts)
-    if window:
-        rows += [("free", max(0, window - figures.tokens))]
-    return [*items, *_part_items(rows, figures, palette)]
+    return [*items, *_part_items(figures, palette)]
+
+
+def reclaimable_items(figures: Figures) -> list[Item]:
+    """What shortening would free without a summary, and whether a cache is spared; nothing where untold."""
+    if not figures.ways:
+        return []
+    rows = [
+        (label, group_digits(way.tokens), _way_text(way, text))
+        for way in figures.ways
+        for label, text in (_WAYS[way.name],)
+        if way.rested or way.name == "shake"
+    ]
+    label_cells = max(len(label) for label, _, _ in rows)
+    figure_cells = max(len(figure) for _, figure, _ in rows)
+    return [
+        Item(None, ""),
+        Item(None, "Reclaimable now without a summary (estimated, each by itself)"),
+        *(
+            Item(None, f"  {label:<{label_cells}}  {figure:>{figure_cells}}", text)
+            for label, figure, text in rows
+        ),
+        Item(None, f"  {'cache':<{label_cells}}", _cache_text(figures.cache)),
+    ]
+
+
+def _way_text(way: Way, text: str) -> str:
+    if way.rested <= way.tokens:
+        return text
+    return f"{text}; {group_digits(way.rested)} after a rest of 90 minutes"
+
+
+def _cache_text(cache: CacheUse) -> str:
+    if cache.cold:
+        return "cold: nothing was said for 90 minutes"
+    if cache.read is None or not cache.prompt:
+        return "not known before the next answer"
+    return f"{group_digits(cache.read)} of the last {group_digits(cache.prompt)} tokens sent came from it"
 
 
 def compaction_items(
@@ -125,6 +237,9 @@ def _last(entry: CompactionEntry | None) -> list[_Row]:
     rows: list[_Row] = [("last one", block.heading or "its tokens are not stored")]
     if block.facts:
         rows.append(("", " · ".join(block.facts)))
+    made_ms = unix_ms(entry.timestamp)
+    if made_ms is not None:
+        rows.append(("", f"{datetime.fromtimestamp(made_ms / 1000).astimezone():%Y-%m-%d %H:%M}"))
     return rows
 
 
@@ -138,16 +253,42 @@ def _bar(figures: Figures, palette: Palette, cells: int) -> str:
     return "".join(bar)
 
 
-def _part_items(rows: Sequence[tuple[str, int]], figures: Figures, palette: Palette) -> list[Item]:
-    if not rows:
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A row of the table. One that is ``inside`` is contained in the row above it and has no bar."""
+
+    label: str
+    tokens: int
+    inside: bool = False
+
+
+def _lines(figures: Figures) -> Iterator[_Line]:
+    """The rows of the table. Those that are not inside another add up to the window, or to the tokens where
+    it is unknown or too small."""
+    for name, tokens in figures.parts:
+        yield _Line(name, tokens)
+        for inner, inner_tokens in figures.within(name):
+            yield _Line(f"  {cut_cells(display_safe(inner), NAME_CELLS)}", inner_tokens, inside=True)
+    if figures.beyond:
+        yield _Line("billed beyond these" if figures.beyond > 0 else "counted, not billed", figures.beyond)
+    if figures.window:
+        yield _Line("free", max(0, figures.window - figures.tokens))
+
+
+def _part_items(figures: Figures, palette: Palette) -> list[Item]:
+    lines = tuple(_lines(figures))
+    if not lines:
         return [Item(None, "  nothing yet")]
-    whole = figures.window or max(1, sum(tokens for _, tokens in figures.parts))
-    label_cells = max(len(name) for name, _ in rows)
-    figure_cells = max(len(group_digits(tokens)) for _, tokens in rows)
+    whole = figures.window or max(1, figures.tokens)
+    label_cells = max(cell_width(line.label) for line in lines)
+    figure_cells = max(len(group_digits(line.tokens)) for line in lines)
     items: list[Item] = []
-    for name, tokens in rows:
-        share = f"{100 * tokens / whole:.1f}%"
-        bar = palette.symbol("gauge_full") * round(PART_BAR_CELLS * tokens / whole)
-        label = f"  {name:<{label_cells}}  {group_digits(tokens):>{figure_cells}}"
+    for line in lines:
+        share = f"{100 * line.tokens / whole:.1f}%"
+        bar = (
+            "" if line.inside else palette.symbol("gauge_full") * round(PART_BAR_CELLS * line.tokens / whole)
+        )
+        gap = " " * (label_cells - cell_width(line.label))
+        label = f"  {line.label}{gap}  {group_digits(line.tokens):>{figure_cells}}"
         items.append(Item(None, label, f"{share:>6}  {bar}".rstrip()))
     return items

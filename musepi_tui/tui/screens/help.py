@@ -17,6 +17,7 @@ PARTS = {
     "editor": "Editor",
     "panel": "Lists",
     "sessions": "List of sessions",
+    "tree": "Session tree",
     "dialog": "Questions",
 }
 FIRST_KEYS = frozenset(

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from rich.style import Style
 from textual import events
 from textual.app import ComposeResult
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -20,6 +20,9 @@ from musepi_tui.tui.themes import Palette
 from musepi_tui.tui.widgets.drawing import GROUND, Row, app_of, cut_row, row_cells, spread, strip_of
 
 MIN_LIST_ROWS = 3
+
+_DOT = "·"
+"""What stands between facts and keys; drawn as the preset of symbols has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class PanelView(Widget):
         super().__init__()
         self.palette = palette
         self._panel = panel
+        self._drawn: list[Row] | None = None
 
     @property
     def list_rows(self) -> int:
@@ -73,23 +77,32 @@ class PanelView(Widget):
     def _height(self) -> int:
         screen_rows = app_of(self).size.height
         wanted = max(MIN_LIST_ROWS, len(self._panel.items)) + self._frame_rows()
-        return max(1, min(wanted, max(screen_rows * 2 // 3, MIN_LIST_ROWS + self._frame_rows()), screen_rows))
+        least = self._panel.LEAST_ROWS + self._frame_rows()
+        return max(1, min(wanted, max(screen_rows * 2 // 3, least), screen_rows))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Title, search, list and foot; at most two thirds of the screen."""
         return self._height()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows in ``crop``; all of them are made once, not again for each."""
+        self._drawn = self._rows(self.size.width)
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._drawn = None
+
     def render_line(self, y: int) -> Strip:
         """The row at ``y``."""
         width = self.size.width
-        rows = self._rows(width)
+        rows = self._rows(width) if self._drawn is None else self._drawn
         return strip_of(rows[y] if y < len(rows) else (), width)
 
     def _rows(self, width_cells: int) -> list[Row]:
         panel, palette = self._panel, self.palette
         accent, dim, border = (palette.style(name) for name in ("accent", "dim", "borderAccent"))
         rule = palette.symbol("rule")
-        title = f" {panel.text.title} "
+        title = f" {self._dotted(panel.text.title)} "
         head: Row = [
             (rule, border),
             (title, accent + Style(bold=True)),
@@ -98,12 +111,16 @@ class PanelView(Widget):
         rows: list[Row] = [head]
         if panel.searchable:
             typed = [(panel.query_text, palette.style("text")), (" ", Style(reverse=True))]
-            empty = [(" ", Style(reverse=True)), (panel.text.placeholder, dim)]
+            empty = [(" ", Style(reverse=True)), (self._dotted(panel.text.placeholder), dim)]
             rows.append([(f"{palette.symbol('cursor')} ", accent), *(typed if panel.query_text else empty)])
         rows.append(())
         rows += self._list(width_cells)
-        rows += [(), cut_row([(f"  {panel.text.hint}", dim)], width_cells, palette.symbol("ellipsis"))]
+        hint = f"  {self._dotted(panel.text.hint)}"
+        rows += [(), cut_row([(hint, dim)], width_cells, palette.symbol("ellipsis"))]
         return rows
+
+    def _dotted(self, text: str) -> str:
+        return text.replace(_DOT, self.palette.symbol("dot"))
 
     def _list(self, width_cells: int) -> list[Row]:
         panel, room = self._panel, self.list_rows
@@ -113,6 +130,10 @@ class PanelView(Widget):
         rows: list[Row] = [self._item(index, width_cells) for index in shown]
         return rows + [()] * (room - len(rows))
 
+    def detail_of(self, item: Item, width_cells: int) -> str:
+        """What stands at the end of a row that can be chosen; a view that knows more overrides it."""
+        return item.detail
+
     def _item(self, index: int, width_cells: int) -> Row:
         palette, item = self.palette, self._panel.items[index]
         ellipsis = palette.symbol("ellipsis")
@@ -120,7 +141,7 @@ class PanelView(Widget):
         if item.key is None:
             heading = item.detail == ""
             label = (f"  {item.label}", accent if heading else palette.style("text"))
-            text: Row = [label, (f"  {item.detail}", muted)]
+            text: Row = [label, (f"  {self._dotted(item.detail)}", muted)]
             note: Row = [(f"{item.note} ", palette.style("dim"))]
             if row_cells(text) + row_cells(note) + 2 <= width_cells:
                 return spread(text, note, width_cells, ellipsis)
@@ -134,7 +155,8 @@ class PanelView(Widget):
             (item.label, (accent if marked and not back.bgcolor else palette.style("text")) + back),
             (f" {sign}" if sign else "", palette.style("success") + back),
         ]
-        row = spread(left, [(f"{item.detail} ", muted + back)] if item.detail else [], width_cells, ellipsis)
+        detail = self._dotted(self.detail_of(item, width_cells))
+        row = spread(left, [(f"{detail} ", muted + back)] if detail else [], width_cells, ellipsis)
         return [(text, style if style is not GROUND else back) for text, style in row] + [
             (" " * max(0, width_cells - sum(cell_width(text) for text, _ in row)), back)
         ]
@@ -145,6 +167,9 @@ class Panel(ModalScreen[str | None]):
 
     BINDINGS = bindings("panel")
     INHERIT_BINDINGS = False
+    LEAST_ROWS = MIN_LIST_ROWS
+    """Rows of the list that are seen on a screen too low for all, where they can be."""
+
     DEFAULT_CSS = """
     Panel { align: left bottom; background: transparent; }
     """

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import group_digits, plural
 from musepi_tui.runtime.events import SessionView
+from musepi_tui.session.tree import LEAF_MARK, SessionTree
+from musepi_tui.storage.tally import Tally
 from musepi_tui.tui.screens.panel import Item, Panel, PanelText, text_parts
 
 if TYPE_CHECKING:
@@ -79,12 +81,20 @@ def _places(view: SessionView) -> list[tuple[str, str]]:
         rows.append(("tools work in", str(view.cwd)))
     if header.parent_session is not None:
         rows.append(("copied from", header.parent_session))
-    rows.append(("branches", plural(len(tree.leaves), "leaf", "leaves")))
+    rows.append(("branches", plural(_count_leaves(tree), "leaf", "leaves")))
     if view.unsaved:
         rows.append(("not written", plural(view.unsaved, "entry", "entries")))
     if view.read_only_cause is not None:
         rows.append(("read-only", view.read_only_cause))
     return rows
+
+
+def _count_leaves(tree: SessionTree) -> int:
+    """Ends of branches; a mark that remembers a move is none."""
+    tally = Tally()
+    for head in tree.all_heads:
+        tally.add(head.type, head.id, head.parent_id, is_mark=head.role == LEAF_MARK)
+    return len(tally.leaves)
 
 
 def _usage(view: SessionView) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from musepi_tui.base.cells import cell_width
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import plural, short_number
@@ -26,24 +27,47 @@ PATH_CHARS = 56
 DAMAGED = "damaged:"
 """What the key of a file that is no session begins with."""
 
-Order: TypeAlias = Literal["newest", "created", "size"]
+Order: TypeAlias = Literal["best", "newest", "created", "size"]
 
-ORDERS: Mapping[Order, str] = {"newest": "", "created": "by creation", "size": "by size"}
-"""Orders in the order the key goes through them, and what the title says. While a search runs the best comes
-first instead of the newest."""
+ORDERS: Mapping[Order, str] = {
+    "best": "",
+    "newest": "newest first",
+    "created": "by creation",
+    "size": "by size",
+}
+"""Orders in the order the key goes through them, and what the title says. The best are those that fit a
+search best; without one, the newest."""
+
+TITLE_SHARE = 0.4
+"""What a title keeps of the row it stands in, whatever else is known of its session."""
+
+ESSENTIAL_CELLS = 20
+"""Cells of what every row says: messages and time."""
+
+MORE_CELLS = {"size": 8, "context": 6, "branches": 14, "model": 24, "compactions": 17}
+"""What rows say besides when they are wide enough, the first ones first, and the cells most of them take."""
+
+LEFT_OUT = ("messages", "tool", "folder")
+"""What a row that is too narrow does without, the first one first."""
+
+LABEL_CELLS = 16
+"""What is left of a title before anything else is left out."""
+
+MODEL_CHARS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a row depends on besides the session. ``belongs_here`` tells by a folder whether a session is one
-    of the working folder, ``open_file`` is the file of the open one."""
+    of the working folder, ``open_file`` is the file of the open one, ``windows`` hold tokens by model."""
 
     now_ms: int
     home: str
     open_file: Path | None
     belongs_here: Callable[[str], bool]
+    windows: Mapping[str, int | None]
     everywhere: bool = False
-    order: Order = "newest"
+    order: Order = "best"
     paths: bool = False
 
 
@@ -73,19 +97,65 @@ def item_of(info: "SessionInfo", facts: Facts) -> Item:
     """What is shown of a session; one of another tool names it, and says when it was copied already."""
     title = _one_line(info.title or "(no prompt yet)")
     current = is_same_file(info.path, facts.open_file)
-    return Item(str(info.path), title, " · ".join(_details(info, facts)), current)
+    return Item(str(info.path), title, " · ".join(details_of(info, facts).values()), current)
 
 
-def sort_key(order: Order) -> Callable[[SessionRow], tuple[object, ...]]:
-    """What the rows of an order are sorted by, largest first; the newest come in the order they are listed,
-    those of this folder first."""
+def sort_key(order: Order) -> Callable[[SessionRow], tuple[bool, str] | int | str]:
+    """What the rows of an order are sorted by, largest first; of the newest those of this folder come first.
+
+    Equal ones keep the order they are listed in.
+    """
     match order:
-        case "newest":
-            return lambda row: (row.is_here,)
+        case "best" | "newest":
+            return lambda row: (row.is_here, row.info.modified)
         case "created":
-            return lambda row: (row.info.created,)
+            return lambda row: row.info.created
         case "size":
-            return lambda row: (row.info.size,)
+            return lambda row: row.info.size
+
+
+def shown_besides(width_cells: int) -> tuple[str, ...]:
+    """Which of ``MORE_CELLS`` the rows of that width have room for."""
+    room = width_cells - ESSENTIAL_CELLS - int(width_cells * TITLE_SHARE)
+    names: list[str] = []
+    for name, cells in MORE_CELLS.items():
+        if cells <= room:
+            names.append(name)
+            room -= cells
+    return tuple(names)
+
+
+def fitting_details(details: Mapping[str, str], room_cells: int) -> list[str]:
+    """As much of what a row says as fits."""
+    known = dict(details)
+    for name in LEFT_OUT:
+        if sum(cell_width(text) + 3 for text in known.values()) - 3 <= room_cells:
+            break
+        known.pop(name, None)
+    return list(known.values())
+
+
+def facts_besides(info: "SessionInfo", facts: Facts) -> dict[str, str]:
+    """What is known of a session besides what its row says anyway, by the names of ``MORE_CELLS``.
+
+    One branch, no compaction and what nobody knows are left out.
+    """
+    branches, compactions = info.branches or 0, info.compactions or 0
+    share = context_share(info, facts)
+    known = {
+        "branches": plural(branches, "branch", "branches") if branches > 1 else "",
+        "size": f"{short_number(info.size)}B" if facts.order != "size" else "",
+        "context": "" if share is None else f"{share}%",
+        "model": _end_of(_one_line(info.model.partition("/")[2]), MODEL_CHARS),
+        "compactions": plural(compactions, "compaction") if compactions else "",
+    }
+    return {name: text for name, text in known.items() if text}
+
+
+def context_share(info: "SessionInfo", facts: Facts) -> int | None:
+    """Percent of its window that the context of a session takes; None when one of both is not known."""
+    window = facts.windows.get(info.model)
+    return None if not window or info.context_tokens is None else info.context_tokens * 100 // window
 
 
 def describe_damaged(file: "DamagedFile") -> Item:
@@ -125,21 +195,22 @@ def tool_name(info: "SessionInfo") -> str:
     return TOOLS.get(info.tool, info.tool)
 
 
-def _details(info: "SessionInfo", facts: Facts) -> list[str]:
+def details_of(info: "SessionInfo", facts: Facts) -> dict[str, str]:
+    """What the row of a session says besides its title."""
     if facts.paths:
-        return [_end_of(_one_line(short_folder(str(info.path), facts.home)), PATH_CHARS)]
-    parts = [] if info.is_own else [tool_name(info) + (", imported" if info.imported else "")]
+        return {"path": _end_of(_one_line(short_folder(str(info.path), facts.home)), PATH_CHARS)}
+    parts = {} if info.is_own else {"tool": tool_name(info) + (", imported" if info.imported else "")}
     if facts.everywhere and info.cwd:
-        parts.append(_end_of(_one_line(short_folder(info.cwd, facts.home)), FOLDER_CHARS))
+        parts["folder"] = _end_of(_one_line(short_folder(info.cwd, facts.home)), FOLDER_CHARS)
     count = plural(info.messages, "message")
-    parts.append(count if info.messages_exact else count.replace(" ", "+ ", 1))
+    parts["messages"] = count if info.messages_exact else count.replace(" ", "+ ", 1)
     match facts.order:
-        case "newest":
-            parts.append(age(info.modified, facts.now_ms))
+        case "best" | "newest":
+            parts["order"] = age(info.modified, facts.now_ms)
         case "created":
-            parts.append(f"made {age(info.created, facts.now_ms)}")
+            parts["order"] = f"made {age(info.created, facts.now_ms)}"
         case "size":
-            parts.append(f"{short_number(info.size)}B")
+            parts["order"] = f"{short_number(info.size)}B"
     return parts
 
 

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from musepi_tui.base.dataclass import dataclass
@@ -21,6 +22,14 @@ from musepi_tui.tui.transcript.blocks import (
 )
 from musepi_tui.tui.transcript.facts import image_captions
 from musepi_tui.tui.transcript.items import STATE_TYPES, items_of_entry
+from musepi_tui.tui.transcript.joins import (
+    answer_behind,
+    failed_last,
+    failure_at,
+    late_warning,
+    owner_of,
+    results_of,
+)
 from musepi_tui.tui.transcript.live import LiveAnswer, LiveCalls
 from musepi_tui.tui.transcript.path import SlotPath
 from musepi_tui.tui.transcript.slots import LocalSlot
@@ -46,6 +55,7 @@ class ItemBuilder:
         self.calls = calls
         self._kept: OrderedDict[str, tuple[Item, ...]] = OrderedDict()
         self._revisions: dict[str, int] = {}
+        self._before: dict[str, tuple[Item, ...]] = {}
         self._first_revision = 0
         self._was_loading = False
 
@@ -56,7 +66,10 @@ class ItemBuilder:
         if known is not None:
             self._kept.move_to_end(slot.id)
             return known
-        items = self._local_items(slot) if isinstance(slot, LocalSlot) else self._entry_items(slot, index)
+        if isinstance(slot, LocalSlot):
+            items = self._local_items(slot)
+        else:
+            items = self._as_before(slot.id, self._entry_items(slot, index))
         self._kept[slot.id] = items
         if len(self._kept) > _KEPT_SLOTS:
             self._kept.popitem(last=False)
@@ -64,7 +77,7 @@ class ItemBuilder:
 
     def explain(self, index: int, text: str) -> bool:
         """Takes what the runtime says about the failed answer in a slot; false when it is about another."""
-        words = " ".join((self.path.failure_at(index) or "").split())
+        words = " ".join((failure_at(self.path, index) or "").split())
         if not words or words not in text:
             return False
         before, _, behind = text.partition(words)
@@ -88,8 +101,7 @@ class ItemBuilder:
         """
         self.forget()
         if not self._was_loading or view.can_wait:
-            self._first_revision = max(self._revisions.values(), default=self._first_revision) + 1
-            self._revisions.clear()
+            self._change_all()
         self._was_loading = view.phase is Phase.LOADING
         if not is_same:
             self.thinking_s.clear()
@@ -101,13 +113,33 @@ class ItemBuilder:
     def forget(self) -> None:
         """Builds all items anew when they are looked at."""
         self._kept.clear()
+        self._before.clear()
+
+    def change_path(self) -> None:
+        """Builds all items anew, for another branch. Those that come out as they were keep their drawings."""
+        before = dict(self._kept)
+        self.forget()
+        self._before = before
+        self._change_all()
+
+    def _change_all(self) -> None:
+        self._first_revision = max((*self._revisions.values(), self._first_revision)) + 1
+        self._revisions.clear()
+
+    def _as_before(self, slot_id: str, items: tuple[Item, ...]) -> tuple[Item, ...]:
+        """The items as they were on the branch before when nothing about them differs."""
+        before = self._before.pop(slot_id, ())
+        if not before or tuple(replace(item, revision=before[0].revision) for item in items) != before:
+            return items
+        self._revisions[slot_id] = before[0].revision
+        return before
 
     def _revision(self, slot_id: str) -> int:
         return self._revisions.get(slot_id, self._first_revision)
 
     def tool_block(self, call: ToolCallBlock, index: int) -> ToolBlock:
         """The call of the answer in slot ``index``, joined with what is known about its result."""
-        result = self.path.results_of(index).get(call.id)
+        result = results_of(self.path, index).get(call.id)
         if result is not None:
             return self._finished(call, *result, index=index)
         live = self.calls.get(call.id)
@@ -147,16 +179,16 @@ class ItemBuilder:
         nothing at all when the next try failed alike: ten retries are one error. There is no remedy while it
         may still be tried again."""
         item = items[-1]
-        following = self.path.answer_behind(index)
+        following = answer_behind(self.path, index)
         if following is not None:
-            if len(items) == 1 and self.path.failure_at(following) == self.path.failure_at(index):
+            if len(items) == 1 and failure_at(self.path, following) == failure_at(self.path, index):
                 return ()
             notice = NoticeBlock("info", f"{block.cause} · tried again", block.raw)
             return (Item(item.id, ItemKind.NOTICE, notice, item.revision),)
         told = self.explained.get(entry_id)
         if told is not None:
             block = ErrorBlock(told[0], told[1] or None, block.raw)
-        elif self.turn_open and self.path.failed_last() == index:
+        elif self.turn_open and failed_last(self.path) == index:
             block = ErrorBlock(block.cause, None, block.raw)
         return (Item(item.id, ItemKind.ERROR, block, item.revision),)
 
@@ -204,10 +236,10 @@ class _Around:
         return self.builder.tool_block(call, self.index)
 
     def has_call(self, call_id: str) -> bool:
-        return self.builder.path.owner_of(self.index, call_id) is not None
+        return owner_of(self.builder.path, self.index, call_id) is not None
 
     def late_warning(self) -> str | None:
-        return self.builder.path.late_warning(self.index)
+        return late_warning(self.builder.path, self.index)
 
     def thinking_seconds(self, item_id: str) -> float | None:
         return self.builder.thinking_s.get(item_id)

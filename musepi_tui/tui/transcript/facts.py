@@ -28,7 +28,8 @@ def branch_divider(entry: BranchSummaryEntry) -> DividerBlock:
 
 def handoff_divider(content: Content) -> DividerBlock:
     """The divider of a handoff document, shown without its wrapper."""
-    return DividerBlock("handoff", "handed off", "Handoff", handoff_text(content))
+    document, files = split_files(handoff_text(content))
+    return DividerBlock("handoff", "handed off", "Handoff", document, files=files)
 
 
 def error_block(message: AssistantMessage) -> ErrorBlock:

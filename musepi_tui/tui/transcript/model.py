@@ -28,13 +28,16 @@ from musepi_tui.runtime.events import (
     ToolProgress,
     ToolStarted,
 )
-from musepi_tui.session.entries import ContextEditEntry, Entry, EntryHead, MessageEntry, StateEntry
+from musepi_tui.runtime.tree_events import BranchSummaryEnded, BranchSummaryStarted, LeafMoved
+from musepi_tui.session.entries import Entry, MessageEntry
 from musepi_tui.session.messages import ToolResultMessage
 from musepi_tui.tui.transcript.blocks import HeaderBlock, Item, ItemKind, NoticeBlock, ThinkingBlock
 from musepi_tui.tui.transcript.builder import ItemBuilder
 from musepi_tui.tui.transcript.fold import Shown
+from musepi_tui.tui.transcript.joins import failed_last
 from musepi_tui.tui.transcript.live import LiveAnswer, LiveCalls
-from musepi_tui.tui.transcript.path import SlotPath, is_compaction_warning, is_recent, live_index
+from musepi_tui.tui.transcript.path import PathTo, SlotPath, is_move, is_recent, live_index
+from musepi_tui.tui.transcript.redraw import Redraw
 from musepi_tui.tui.transcript.slots import Changes, LocalSlot, head_of
 
 _KEPT_LIVE_NAMES = 64
@@ -48,23 +51,32 @@ Level = Literal["info", "warning", "error"]
 class TranscriptModel:
     """Slots and their items. ``read`` gives an entry by id, ``now`` seconds that never go back.
 
-    One view follows it: ``take_changes`` tells what happened since it was last called.
+    ``path_to`` gives the way to an entry of the session; without it entries are read to find one. One view
+    follows the model: ``take_changes`` tells what happened since it was last called.
     """
 
-    def __init__(self, read: Callable[[str], Entry], *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        read: Callable[[str], Entry],
+        *,
+        path_to: PathTo | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.expanded = False
         """Whether everything that can be opened is open, unless toggled by itself."""
         self.shows_thinking = True
         self._now = now
-        self._path = SlotPath(read)
+        self._path = SlotPath(read, path_to)
         self._calls = LiveCalls()
         self._builder = ItemBuilder(self._path, self._calls)
         self._overrides: dict[str, bool] = {}
         self._live_names: OrderedDict[str, str] = OrderedDict()
         self._shown = Shown(self._path, self._builder)
+        self._redraw = Redraw(self._path, self._shown)
         self._session_id: str | None = None
         self._notices = 0
         self._turn_after: str | None = None
+        self._told_before_summary: set[str] | None = None
 
     def __len__(self) -> int:
         """How many slots are shown; folded ones count as one."""
@@ -192,41 +204,72 @@ class TranscriptModel:
                 self._apply_call(event)
             case AgentStarted() | AgentEnded() | AgentSettled():
                 return self._apply_turn(is_open=isinstance(event, AgentStarted))
-            case Notice():
-                if event.source != "provider" or not self._explain(event.text):
-                    self.notice(event.level, event.text, event.detail)
-            case RuntimeFault():
-                self.notice("error", f"Something went wrong in {event.where}: {event.text}")
+            case BranchSummaryStarted() | BranchSummaryEnded() | LeafMoved():
+                return self._apply_move(event)
+            case Notice() | RuntimeFault():
+                self._tell(event)
             case _:
                 return False
         return True
 
+    def _tell(self, event: Notice | RuntimeFault) -> None:
+        """What the runtime says, where no failed answer takes it."""
+        if isinstance(event, RuntimeFault):
+            self.notice("error", f"Something went wrong in {event.where}: {event.text}")
+        elif event.source != "provider" or not self._explain(event.text):
+            self.notice(event.level, event.text, event.detail)
+
     def _explain(self, text: str) -> bool:
         """Whether a failed answer could take what the runtime says about it, so that it is told once."""
-        index = self._path.failed_last()
-        return index is not None and self._builder.explain(index, text) and self._touch_failure()
-
-    def _touch_failure(self) -> bool:
-        """Draws a failed answer again: it is tried again, or not any more. Whether there is one."""
-        index = self._path.failed_last()
-        if index is not None:
-            self._shown.touch(index)
-        return index is not None
+        index = failed_last(self._path)
+        return index is not None and self._builder.explain(index, text) and self._redraw.failure()
 
     def _append(self, event: EntryAppended) -> None:
         entry = event.entry
         if is_recent(self._path, entry.id):
             return
-        self._touch_failure()
-        if self._path.follow_branch(entry):
-            self._builder.forget()
-            self._shown.reset()
+        self._redraw.failure()
+        self._follow(entry.parent_id, is_move=is_move(entry))
         place = live_index(self._path, event.live_id) if event.live_id else None
         if place is None:
             self._shown.inserted(self._path.append_entry(entry))
         else:
             self._settle(place, entry)
-        self._spread(entry)
+        if isinstance(entry, MessageEntry) and isinstance(entry.message, ToolResultMessage):
+            seconds = self._calls.stored(entry.message.tool_call_id)
+            if seconds is not None:
+                self._builder.result_s[entry.id] = seconds
+        self._redraw.said_of(entry)
+
+    def _apply_move(self, event: BranchSummaryStarted | BranchSummaryEnded | LeafMoved) -> bool:
+        """The session goes on from another place, or will: what is told while the branch that is left is
+        summarised belongs to the move, not to that branch. Mostly the entry of the move was here before."""
+        match event:
+            case BranchSummaryStarted():
+                self._told_before_summary = {slot.id for slot in self._path.local_slots()}
+            case BranchSummaryEnded():
+                if event.entry_id is None:
+                    self._told_before_summary = None
+            case LeafMoved():
+                if not self._path.stands_at(event.new_leaf_id):
+                    self._follow(event.new_leaf_id, is_move=True)
+                self._told_before_summary = None
+                return True
+        return False
+
+    def _follow(self, leaf_id: str | None, *, is_move: bool) -> None:
+        """Shows the branch that ends with an entry.
+
+        A failed answer is taken off the path before it is asked for again: what was told about it stays.
+        """
+        told = self._told_before_summary
+
+        def stays(slot: LocalSlot) -> bool:
+            return not is_move or (told is not None and slot.id not in told)
+
+        if self._path.go_to(leaf_id, stays):
+            self._builder.change_path()
+            self._shown.reset()
 
     def _settle(self, index: int, entry: Entry) -> None:
         """The answer in slot ``index`` is stored now: it becomes an entry where it stands."""
@@ -243,30 +286,9 @@ class TranscriptModel:
         self._path.settle(index, entry)
         self._shown.redraw(index)
 
-    def _spread(self, entry: Entry) -> None:
-        """Draws the items again that a new entry says something about."""
-        match entry:
-            case MessageEntry(message=ToolResultMessage() as result):
-                seconds = self._calls.stored(result.tool_call_id)
-                if seconds is not None:
-                    self._builder.result_s[entry.id] = seconds
-                self._touch_result(entry.id, result.tool_call_id)
-            case ContextEditEntry():
-                target = self._path.entry(entry.target_id)
-                if isinstance(target, MessageEntry) and isinstance(target.message, ToolResultMessage):
-                    self._touch_result(target.id, target.message.tool_call_id)
-            case StateEntry() if is_compaction_warning(entry):
-                for index in range(len(self._path) - 1, -1, -1):
-                    slot = self._path[index]
-                    if isinstance(slot, EntryHead) and slot.type == "compaction":
-                        self._shown.touch(index)
-                        return
-            case _:
-                return
-
     def _apply_answer(self, event: AssistantStarted | AssistantDelta | AssistantEnded) -> None:
         if isinstance(event, AssistantStarted):
-            self._touch_failure()
+            self._redraw.failure()
             slot = LocalSlot(event.live_id, LiveAnswer(event.live_id, self._now))
             self._shown.inserted(self._path.append_local(slot))
             return
@@ -296,9 +318,9 @@ class TranscriptModel:
             case ApprovalClosed():
                 call_id = self._calls.answered(event.request_id)
                 if call_id is not None:
-                    self._touch_call(call_id)
+                    self._redraw.call(call_id)
                 return
-        self._touch_call(event.call_id)
+        self._redraw.call(event.call_id)
 
     def _apply_turn(self, *, is_open: bool) -> bool:
         """A turn began or ended: calls nobody answered are cancelled then."""
@@ -309,33 +331,5 @@ class TranscriptModel:
             self._turn_after = self._path.last_entry_id()
             return False
         self._calls.clear()
-        has_failed = self._touch_failure()
-        touched = self._path.unanswered(self._turn_after)
-        for index in touched:
-            self._shown.touch(index)
-        return has_failed or bool(touched)
-
-    def _touch_result(self, entry_id: str, call_id: str) -> None:
-        """Draws a result and the call it answers again."""
-        index = self._path.index_of(entry_id)
-        if index is None:
-            return
-        self._shown.touch(index)
-        owner = self._path.owner_of(index, call_id)
-        if owner is not None:
-            self._shown.touch(owner)
-
-    def _touch_call(self, call_id: str) -> None:
-        """Draws the answer that holds a call again."""
-        for index in range(len(self._path) - 1, -1, -1):
-            slot = self._path[index]
-            if isinstance(slot, LocalSlot):
-                answer = slot.content
-                if isinstance(answer, LiveAnswer) and any(call.id == call_id for call in answer.calls()):
-                    self._shown.touch(index)
-                    return
-            elif slot.role == "assistant":
-                owner = self._path.owner_of(index + 1, call_id)
-                if owner is not None:
-                    self._shown.touch(owner)
-                return
+        has_failed = self._redraw.failure()
+        return self._redraw.unanswered(self._turn_after) or has_failed

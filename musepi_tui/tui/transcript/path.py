@@ -1,23 +1,22 @@
-"""The slots in order, and what entries say about each other: results to calls, edits to results. Pure.
-
-Joins look at neighbours only, so that a session of any length opens without reading its middle.
-"""
+"""The slots in order, the entries that stand in them and what edits put in their place. Pure."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from musepi_tui.base.errors import SessionError
-from musepi_tui.session.entries import ContextEditEntry, Entry, EntryHead, MessageEntry, StateEntry
-from musepi_tui.session.messages import (
-    AssistantMessage,
-    Message,
-    StopReason,
-    ToolResultMessage,
-    UserMessage,
-    text_of,
-    tool_calls_of,
+from musepi_tui.session.entries import (
+    BranchSummaryEntry,
+    ContextEditEntry,
+    Entry,
+    EntryHead,
+    MessageEntry,
+    StateEntry,
 )
+from musepi_tui.session.messages import text_of
+from musepi_tui.session.places import PLACE_TYPES
+from musepi_tui.session.tree import LEAF_MARK
+from musepi_tui.tui.transcript.blocks import NoticeBlock
 from musepi_tui.tui.transcript.live import LiveAnswer
 from musepi_tui.tui.transcript.slot_list import SlotList
 from musepi_tui.tui.transcript.slots import LocalSlot, Slot, head_of, message_role
@@ -26,22 +25,24 @@ _KEPT_BODIES = 600
 """Entries kept in memory: the newest and those around the reader. More would keep alive what the runtime
 has let go."""
 
-_TURN_SLOTS = 500
-"""Slots of a turn that are looked through when it ends."""
-
 RECENT = 64
 """An entry that is told twice (in the view and as an event) is among so many of the newest slots."""
 
-COMPACTION_WARNING = "compaction.warning"
-"""``customType`` of a warning found after its compaction was written (compaction 1.6)."""
+PathTo: TypeAlias = Callable[[str], Sequence[EntryHead]]
+"""Gives the heads from the root to an entry, root first. May raise ``SessionError``."""
 
 
 class SlotPath:
-    """Slots oldest first. ``read`` gives an entry by id and may raise ``SessionError``."""
+    """Slots oldest first. ``read`` gives an entry by id and may raise ``SessionError``.
 
-    def __init__(self, read: Callable[[str], Entry]) -> None:
+    Without ``path_to`` the way to another branch is found by reading its entries one by one.
+    """
+
+    def __init__(self, read: Callable[[str], Entry], path_to: PathTo | None = None) -> None:
         self._read = read
+        self._path_to = path_to or self._read_path
         self._slots = SlotList()
+        self._aside: list[LocalSlot] = []
         self._bodies: OrderedDict[str, Entry] = OrderedDict()
         self._edits: dict[str, ContextEditEntry] = {}
         self._edits_known_from = 0
@@ -59,14 +60,54 @@ class SlotPath:
     def replace_all(self, heads: Sequence[EntryHead], locals_: Iterable[LocalSlot]) -> None:
         """Other entries; each local slot is put behind the entry it followed, or at the end."""
         self._slots = SlotList(heads)
+        self._aside = []
         self._edits.clear()
         for slot in locals_:
             self._slots.insert(self._place_of(slot), slot)
         self._edits_known_from = len(self._slots)
 
+    def go_to(self, entry_id: str | None, stays: Callable[[LocalSlot], bool]) -> bool:
+        """Makes the path end with an entry, or with None before the first one; false when it does already.
+
+        Notices of a branch that is left go with it, and come again with it; those ``stays`` is true for stand
+        at the end. An entry nobody knows changes nothing.
+        """
+        if entry_id == self.last_entry_id():
+            return False
+        try:
+            heads = self._path_to(entry_id) if entry_id is not None else ()
+        except SessionError:
+            return False
+        locals_, self._slots = (*self._aside, *self.local_slots()), SlotList(heads)
+        here: list[LocalSlot] = []
+        aside: list[LocalSlot] = []
+        for slot in locals_:
+            is_here = slot.after is None or self.index_of(slot.after) is not None
+            is_left = not is_here and isinstance(slot.content, NoticeBlock) and not stays(slot)
+            (aside if is_left else here).append(slot)
+            if not is_here and not is_left:
+                slot.after = self.last_entry_id()
+        self.replace_all(heads, here)
+        self._aside = aside
+        return True
+
+    def stands_at(self, place_id: str | None) -> bool:
+        """Whether people see the path end at this entry; None: before the first one."""
+        for index in range(len(self._slots) - 1, -1, -1):
+            slot = self._slots[index]
+            if slot.id == place_id:
+                return True
+            if isinstance(slot, EntryHead) and slot.type in PLACE_TYPES:
+                return False
+        return place_id is None
+
     def index_of(self, slot_id: str) -> int | None:
         """The index of a slot."""
         return self._slots.index_of(slot_id)
+
+    def places_of(self, types: Collection[str], start: int, stop: int) -> Iterator[int]:
+        """Indexes of the entries of some types from ``start`` to ``stop``, oldest first."""
+        return self._slots.places_of(types, start, stop)
 
     def last_entry_id(self) -> str | None:
         """The newest entry."""
@@ -103,26 +144,6 @@ class SlotPath:
             self._edits[entry.target_id] = entry
         return index
 
-    def follow_branch(self, entry: Entry) -> bool:
-        """Makes the path end where a new entry is attached; false when it does already.
-
-        A failed answer is taken off the branch before a retry, and put back when a pass was cancelled.
-        """
-        parent_id = entry.parent_id
-        if parent_id is None or parent_id == self.last_entry_id():
-            return False
-        back: list[EntryHead] = []
-        while (place := self.index_of(parent_id)) is None:
-            parent = self.entry(parent_id)
-            if isinstance(parent, SessionError) or parent.parent_id is None or len(back) == RECENT:
-                return False
-            back.append(head_of(parent))
-            parent_id = parent.parent_id
-        kept = (self._slots[index] for index in range(place + 1))
-        heads = [slot for slot in kept if isinstance(slot, EntryHead)]
-        self.replace_all([*heads, *reversed(back)], self.local_slots())
-        return True
-
     def settle(self, index: int, entry: Entry) -> None:
         """The answer received in slot ``index`` became an entry."""
         self.remember(entry)
@@ -147,84 +168,6 @@ class SlotPath:
         self.remember(entry)
         return entry
 
-    def results_of(self, index: int) -> dict[str, tuple[str, ToolResultMessage]]:
-        """Results of the calls of the answer in slot ``index``: call id → entry id and message.
-
-        They lie between that answer and the next one.
-        """
-        found: dict[str, tuple[str, ToolResultMessage]] = {}
-        for known in range(index + 1, len(self._slots)):
-            slot = self._slots[known]
-            if not isinstance(slot, EntryHead) or slot.type != "message":
-                continue
-            if slot.role in ("assistant", "user"):
-                break
-            message = self._message(slot)
-            if isinstance(message, AssistantMessage | UserMessage):
-                break
-            if isinstance(message, ToolResultMessage):
-                found.setdefault(message.tool_call_id, (slot.id, message))
-        return found
-
-    def unanswered(self, since: str | None) -> list[int]:
-        """The answers behind the entry ``since`` that hold a call without result, looked for among the
-        newest slots."""
-        found: list[int] = []
-        for index in range(len(self._slots) - 1, max(-1, len(self._slots) - 1 - _TURN_SLOTS), -1):
-            slot = self._slots[index]
-            if slot.id == since:
-                break
-            if not isinstance(slot, EntryHead) or slot.role != "assistant":
-                continue
-            message = self._message(slot)
-            results = self.results_of(index)
-            if isinstance(message, AssistantMessage) and any(
-                call.id not in results for call in tool_calls_of(message)
-            ):
-                found.append(index)
-        return found
-
-    def failure_at(self, index: int) -> str | None:
-        """The message of the failed answer in slot ``index``; None when there is no failed answer."""
-        slot = self._slots[index]
-        if not isinstance(slot, EntryHead) or slot.role not in ("assistant", None):
-            return None
-        message = self._message(slot)
-        if isinstance(message, AssistantMessage) and message.stop_reason is StopReason.ERROR:
-            return message.error_message or ""
-        return None
-
-    def answer_behind(self, index: int) -> int | None:
-        """The slot of the answer that was given, or is being given, in place of the one in slot ``index``."""
-        for known in range(index + 1, len(self._slots)):
-            slot = self._slots[known]
-            if isinstance(slot, LocalSlot):
-                if isinstance(slot.content, LiveAnswer):
-                    return known
-            elif slot.type == "message":
-                is_answer = slot.role == "assistant" or isinstance(self._message(slot), AssistantMessage)
-                return known if is_answer else None
-        return None
-
-    def failed_last(self) -> int | None:
-        """The slot of the newest message when it is a failed answer."""
-        for index in range(len(self._slots) - 1, -1, -1):
-            slot = self._slots[index]
-            if isinstance(slot, EntryHead) and slot.type == "message":
-                return index if self.failure_at(index) is not None else None
-        return None
-
-    def owner_of(self, index: int, call_id: str) -> int | None:
-        """The slot of the answer whose call the result in slot ``index`` answers."""
-        for before in range(index - 1, -1, -1):
-            slot = self._slots[before]
-            if not isinstance(slot, EntryHead) or slot.role not in ("assistant", None):
-                continue
-            message = self._message(slot)
-            if isinstance(message, AssistantMessage):
-                return before if any(call.id == call_id for call in tool_calls_of(message)) else None
-        return None
-
     def placeholder(self, entry_id: str, index: int) -> str | None:
         """What the session shows instead of an entry behind slot ``index``: the text of its newest edit."""
         self._learn_edits(index)
@@ -235,18 +178,6 @@ class SlotPath:
         # An edit holds only behind its target (compaction 1.6); a damaged file may have it before.
         return text_of(edit.replacement) if place is not None and place > index else None
 
-    def late_warning(self, index: int) -> str | None:
-        """The warning stored between the compaction in slot ``index`` and the next one."""
-        for known in self._slots.places_of(("custom", "compaction"), index + 1, len(self._slots)):
-            slot = self._slots[known]
-            if not isinstance(slot, EntryHead) or slot.type == "compaction":
-                return None
-            entry = self.entry(slot.id)
-            data = entry.fields.get("data") if isinstance(entry, StateEntry) else None
-            if isinstance(data, Mapping) and is_compaction_warning(entry):
-                return str(cast("Mapping[str, Any]", data).get("warning") or "") or None
-        return None
-
     def _learn_edits(self, index: int) -> None:
         """Reads the edits behind slot ``index`` that were not read yet; a newer edit of a target wins."""
         places = tuple(self._slots.places_of(("context_edit",), index + 1, self._edits_known_from))
@@ -256,11 +187,18 @@ class SlotPath:
                 self._edits.setdefault(edit.target_id, edit)
         self._edits_known_from = min(self._edits_known_from, index + 1)
 
-    def _message(self, head: EntryHead) -> Message | None:
-        if head.type != "message":
-            return None
-        entry = self.entry(head.id)
-        return entry.message if isinstance(entry, MessageEntry) else None
+    def _read_path(self, entry_id: str) -> Sequence[EntryHead]:
+        found: dict[str, EntryHead] = {}
+        parent_id: str | None = entry_id
+        while parent_id is not None and parent_id not in found:
+            parent = self.entry(parent_id)
+            if isinstance(parent, SessionError):
+                if not found:
+                    raise parent
+                break
+            found[parent_id] = head_of(parent)
+            parent_id = parent.parent_id
+        return tuple(reversed(found.values()))
 
     def _place_of(self, slot: LocalSlot) -> int:
         if slot.after is None:
@@ -293,9 +231,15 @@ def is_recent(path: SlotPath, entry_id: str) -> bool:
     return any(path[index].id == entry_id for index in range(max(0, len(path) - RECENT), len(path)))
 
 
-def is_compaction_warning(entry: object) -> bool:
-    """Whether an entry adds a warning to a compaction."""
-    return isinstance(entry, StateEntry) and entry.fields.get("customType") == COMPACTION_WARNING
+def is_move(entry: Entry) -> bool:
+    """Whether an entry says that the person went elsewhere, not that an answer is asked for again."""
+    match entry:
+        case BranchSummaryEntry():
+            return True
+        case StateEntry():
+            return entry.fields.get("customType") == LEAF_MARK
+        case _:
+            return False
 
 
 def is_result(entry: Entry) -> bool:

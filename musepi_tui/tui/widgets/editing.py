@@ -74,6 +74,12 @@ class EditingArea(TextArea, inherit_bindings=False):
         """Breaks the line."""
         self._insert("\n")
 
+    def offer(self, text: str) -> None:
+        """Makes a text the one that is inserted next by ``yank``; the editor stays as it is."""
+        self._kills.interrupt()
+        self._kills.push(text, before=False)
+        self._kills.interrupt()
+
     # -- moving over markers
 
     def get_cursor_left_location(self) -> Location:

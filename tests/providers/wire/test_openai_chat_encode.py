@@ -192,12 +192,19 @@ def test_thinking_takes_the_form_of_the_vendor(model, level, expected):
     assert {name: sent[name] for name in names if name in sent} == expected
 
 
-def test_tools_without_a_choice_are_left_out_where_none_cannot_be_said():
+def test_tools_stay_where_none_cannot_be_said():
     assert body(tools=TOOLS, tool_choice="none")["tool_choice"] == "none"
     model = vendor("deepseek")
     sent = body(*turn(model), model=model, tools=TOOLS, tool_choice="none")
     assert "tool_choice" not in sent
-    assert sent["tools"] == []
+    assert sent["tools"] == body(*turn(model), model=model, tools=TOOLS)["tools"]
+
+
+def test_a_request_on_the_side_uses_the_cache_of_its_session_under_an_id_of_its_own():
+    model = replace(PLAIN, compat={"supportsPromptCacheKey": True, "sessionAffinity": "default"})
+    sent = encode(model=model, session_id="side", cache_key="live")
+    assert sent.body["prompt_cache_key"] == "live"
+    assert sent.headers["x-session-affinity"] == "side"
 
 
 @pytest.mark.parametrize(

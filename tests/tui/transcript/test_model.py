@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -82,10 +83,10 @@ def tell_answer(message: AssistantMessage, live_id: str) -> list[Event]:
     return events
 
 
-def live_events(entries: tuple[Entry, ...]) -> list[Event]:
-    """How a session with these entries was told while it happened."""
+def live_events(entries: Sequence[Entry], first: int = 0) -> list[Event]:
+    """How a session with these entries, the first of them number ``first``, was told while it happened."""
     events: list[Event] = []
-    for number, made in enumerate(entries):
+    for number, made in enumerate(entries, first):
         message = getattr(made, "message", None)
         if isinstance(message, AssistantMessage):
             live_id = f"live-{number}"

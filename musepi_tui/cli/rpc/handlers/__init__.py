@@ -2,7 +2,7 @@
 
 import difflib
 
-from musepi_tui.cli.rpc.handlers import files, maintenance, model, session, turn
+from musepi_tui.cli.rpc.handlers import files, maintenance, model, session, tree, turn
 from musepi_tui.cli.rpc.protocol import Handler, RpcError
 
 _HANDLERS: dict[str, Handler] = {
@@ -11,6 +11,7 @@ _HANDLERS: dict[str, Handler] = {
     **files.HANDLERS,
     **maintenance.HANDLERS,
     **model.HANDLERS,
+    **tree.HANDLERS,
 }
 
 

@@ -76,6 +76,8 @@ def _set_session_name(_: RpcHost, arguments: Arguments) -> Answer:
 
 
 def _set_label(_: RpcHost, arguments: Arguments) -> Answer:
+    if "label" not in arguments:
+        raise RpcError("label must be a string, got nothing; an empty one clears the label")
     label = optional_text(arguments, "label") or ""
     return Pending(SetLabel(label, text_argument(arguments, "entryId")), done)
 

@@ -1,4 +1,4 @@
-"""RPC commands for context maintenance: ``compact run_idle_compaction abort_compaction shake
+"""RPC commands for context maintenance: ``compact handoff run_idle_compaction abort_compaction shake
 set_auto_compaction get_context_breakdown``."""
 
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from musepi_tui.cli.rpc.protocol import (
     RpcHost,
     done,
     optional_text,
+    settled_data,
     text_argument,
 )
 from musepi_tui.maintenance.notices import CANCELLED, NOTHING_TO_SHAKE
@@ -21,6 +22,7 @@ from musepi_tui.runtime.intents import (
     Cancel,
     Compact,
     CompactIdle,
+    Handoff,
     MeasureContext,
     SetAutoCompaction,
     Shake,
@@ -50,6 +52,10 @@ def _shaken_for_compact(host: RpcHost, settled: IntentSettled) -> dict[str, Any]
     if settled.ok and not (settled.data or {}).get("tokensFreed"):
         raise RpcError(NOTHING_TO_SHAKE)
     return _compacted(host, settled)
+
+
+def _handoff(_: RpcHost, arguments: Arguments) -> Answer:
+    return Pending(Handoff(optional_text(arguments, "customInstructions")), settled_data)
 
 
 def _run_idle_compaction(_: RpcHost, __: Arguments) -> Answer:
@@ -96,6 +102,7 @@ def _figures(_: RpcHost, settled: IntentSettled) -> dict[str, Any]:
 
 HANDLERS: dict[str, Handler] = {
     "compact": _compact,
+    "handoff": _handoff,
     "run_idle_compaction": _run_idle_compaction,
     "abort_compaction": _abort_compaction,
     "shake": _shake,

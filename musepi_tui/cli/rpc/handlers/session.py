@@ -23,7 +23,7 @@ def _get_state(host: RpcHost, _: Arguments) -> Answer:
         "sessionId": view.header.id,
         "sessionFile": str(view.file) if view.file else None,
         "sessionName": view.name,
-        "leafId": view.tree.leaf_id,
+        "leafId": view.tree.display_leaf,
         "model": None if view.model is None else {"provider": view.model.provider, "id": view.model.id},
         "isStreaming": view.turn_open,
         "isCompacting": view.compacting,
@@ -48,7 +48,7 @@ def _get_messages(host: RpcHost, _: Arguments) -> Answer:
 def _get_entries(host: RpcHost, _: Arguments) -> Answer:
     tree = host.runtime.view().tree
     entries = [encode_entry(host.runtime.read_entry(entry_id)) for entry_id in tree.order]
-    return {"entries": entries, "leafId": tree.leaf_id}
+    return {"entries": entries, "leafId": tree.display_leaf}
 
 
 def _get_tree(host: RpcHost, _: Arguments) -> Answer:
