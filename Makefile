@@ -5,7 +5,8 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PYTEST := $(PYTHON) -m pytest
-JOBS ?= auto
+# More than a small machine has cores: many tests wait for a terminal, a process or a pace.
+JOBS ?= 4
 SOURCES := musepi_tui tests
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -51,10 +52,10 @@ imports: $(READY)  ## check that layers import only what is below them
 	$(VENV)/bin/lint-imports
 
 test: $(READY)  ## run every test; pytest flags go into ARGS="…"
-	$(PYTEST) -n $(JOBS) --maxprocesses 4 --dist loadfile $(ARGS)
+	$(PYTEST) -n $(JOBS) --dist loadfile $(ARGS)
 
 test-quick: $(READY)
-	$(PYTEST) -n $(JOBS) --maxprocesses 4 --dist loadfile -m "not slow" $(ARGS)
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "not slow" $(ARGS)
 
 test-slow: $(READY)  ## run only the slow tests
 	$(PYTEST) -m slow $(ARGS)

@@ -12,6 +12,13 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("musepi", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("musepi")
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first, so that no worker is left alone with one of them at the end."""
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 _LOOPBACK = ("127.", "::1", "localhost")
 
 _FIXED = {

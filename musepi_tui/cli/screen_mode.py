@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from musepi_tui.base.errors import SessionError
+from musepi_tui.base.streams import drop_unwritable
 from musepi_tui.cli.headless import tell_rescue
 from musepi_tui.runtime.events import SessionView
 from musepi_tui.runtime.options import RuntimeOptions
@@ -50,4 +51,4 @@ def _tell_resume(view: SessionView) -> None:
         sys.stdout.write(f"To go on with this session: musepi --resume {view.header.id}\n")
         sys.stdout.flush()
     except OSError:
-        pass  # the terminal is gone; nobody is left to tell
+        drop_unwritable()  # the terminal is gone; nobody is left to tell

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from musepi_tui.base.streams import drop_unwritable
 from musepi_tui.commands.registry import Call
 from musepi_tui.runtime.intents import Retry, SelectModel, SetMode, SetThinking
 from musepi_tui.tui.driver import patch_toolkit
@@ -178,6 +179,7 @@ async def run_app(
 
     with signals_wake(loop), signals_end(stop):
         await app.run_async()
+    drop_unwritable()
     if app.crash_line is not None:
         with suppress(OSError):  # a terminal that is gone must not change the exit code
             os.set_blocking(2, True)
