@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 PYTEST := $(PYTHON) -m pytest
 # More than a small machine has cores: many tests wait for a terminal, a process or a pace.
 JOBS ?= 4
+# Whole files to each, in the order of tests/conftest.py: the long ones first.
+SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 SOURCES := musepi_tui tests
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -52,10 +54,10 @@ imports: $(READY)  ## check that layers import only what is below them
 	$(VENV)/bin/lint-imports
 
 test: $(READY)  ## run every test; pytest flags go into ARGS="…"
-	$(PYTEST) -n $(JOBS) --dist loadfile $(ARGS)
+	$(PYTEST) $(SPREAD) $(ARGS)
 
 test-quick: $(READY)
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "not slow" $(ARGS)
+	$(PYTEST) $(SPREAD) -m "not slow" $(ARGS)
 
 test-slow: $(READY)  ## run only the slow tests
 	$(PYTEST) -m slow $(ARGS)

@@ -24,6 +24,7 @@ from musepi_tui.tui.keys import load_keymap
 from tests.support.builders import a, path, u, words
 from tests.support.checkout import ROOT
 from tests.support.lines import write_lines
+from tests.support.program import run_musepi
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 DEMO = ("--provider", "demo", "--model", "demo")
@@ -75,15 +76,25 @@ def test_options_of_the_example_are_understood(said, monkeypatch, capsys, tmp_pa
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_line_of_json_is_json(page):
-    for language, body in _FENCE.findall(page.read_text(encoding="utf-8")):
-        if language == "json":
-            whole = re.match(r"\{\n", body)
-            for text in [body] if whole else body.splitlines():
-                json.loads(text)
+    blocks = [
+        body for language, body in _FENCE.findall(page.read_text(encoding="utf-8")) if language == "json"
+    ]
+    texts = [text for body in blocks for text in ([body] if body.startswith("{\n") else body.splitlines())]
+    assert [text for text in texts if not _is_json(text)] == []
+
+
+def _is_json(text):
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def test_python_example_of_the_sdk_runs():
-    exec(_block("scripting.md", "python", "parse_wire_response"), {})
+    names = {}
+    exec(_block("scripting.md", "python", "parse_wire_response"), names)
+    assert (names["found"]["stopReason"], names["found"]["error"]["message"]) == ("error", "Overloaded")
 
 
 def test_rpc_host_gets_its_answer(shell, tmp_path):
@@ -117,19 +128,6 @@ def _extension(folder, word):
     return ("-e", str(file))
 
 
-def _musepi(shell, folder, *words):
-    return subprocess.run(
-        ["musepi", *words],
-        cwd=folder,
-        env=shell,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 @pytest.fixture
 def long_session(tmp_path):
     """A session file with something to summarise."""
@@ -140,9 +138,9 @@ def long_session(tmp_path):
     return write_lines(tmp_path / "long.jsonl", header, *map(encode_entry, entries))
 
 
-def test_summary_without_a_model_is_stored_without_a_key(shell, tmp_path, long_session):
+def test_summary_without_a_model_is_stored_without_a_key(tmp_path, long_session):
     extension = _extension(tmp_path, "Asked so far")
-    run = _musepi(shell, tmp_path, "compact", str(long_session), "--json", *extension, *DEMO)
+    run = run_musepi("compact", str(long_session), "--json", *extension, *DEMO, cwd=tmp_path)
     assert (run.returncode, run.stderr) == (0, "")
     assert json.loads(run.stdout)["method"] == "hook"
     divider = json.loads(long_session.read_text().splitlines()[-1])
@@ -150,47 +148,31 @@ def test_summary_without_a_model_is_stored_without_a_key(shell, tmp_path, long_s
     assert divider["summary"] == "## Asked so far\n- fix the loop\n- add a test\n- go on"
 
 
-def test_guard_stops_what_starts_by_itself_and_lets_the_person(shell, tmp_path):
+def test_guard_stops_what_starts_by_itself_and_lets_the_person(tmp_path):
     session = ("--session", "guarded.jsonl", "--set", "compaction.keepRecentTokens=200")
     common = (*_extension(tmp_path, "only_by_hand"), *session, *DEMO)
-    run = _musepi(shell, tmp_path, "--mode", "json", "--compact-at", "1500", "make a table", *common)
+    run = run_musepi("--mode", "json", "--compact-at", "1500", "make a table", *common, cwd=tmp_path)
     events = [json.loads(line) for line in run.stdout.splitlines()]
     ends = [event for event in events if event["type"] == "auto_compaction_end"]
     assert ends
     assert all(event["aborted"] and event["result"] is None for event in ends)
     assert any("A compaction was stopped (threshold)" in event.get("message", "") for event in events)
-    run = _musepi(shell, tmp_path, "-p", "/compact", *common)
+    run = run_musepi("-p", "/compact", *common, cwd=tmp_path)
     assert (run.returncode, run.stdout.startswith("Compacted ")) == (0, True)
 
 
-def test_first_example_of_an_extension_is_one(shell, tmp_path, long_session):
+def test_first_example_of_an_extension_is_one(tmp_path, long_session):
     extension = _extension(tmp_path, "became a summary")
-    run = _musepi(shell, tmp_path, "compact", str(long_session), *extension, *DEMO)
+    run = run_musepi("compact", str(long_session), *extension, *DEMO, cwd=tmp_path)
     assert (run.returncode, run.stderr) == (0, "")
 
 
-def test_notes_of_an_extension_stay_where_a_branch_is_left(shell, tmp_path, long_session):
+def test_notes_of_an_extension_stay_where_a_branch_is_left(tmp_path, long_session):
     entries = [json.loads(line) for line in long_session.read_text().splitlines()[1:]]
     move = {"type": "navigate_tree", "targetId": entries[1]["id"], "summarize": True}
-    run = subprocess.run(
-        [
-            "musepi",
-            "--mode",
-            "rpc",
-            "--session",
-            str(long_session),
-            *_extension(tmp_path, "user_wants_summary"),
-            *DEMO,
-        ],
-        input=json.dumps(move) + "\n",
-        cwd=tmp_path,
-        env=shell,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert run.stderr == ""
+    flags = ("--session", str(long_session), *_extension(tmp_path, "user_wants_summary"), *DEMO)
+    run = run_musepi("--mode", "rpc", *flags, cwd=tmp_path, stdin=json.dumps(move) + "\n")
+    assert (run.returncode, run.stderr) == (0, "")
     summary = json.loads(long_session.read_text().splitlines()[-1])
     assert (summary["type"], summary["fromExtension"]) == ("branch_summary", True)
     assert summary["summary"] == "## Asked on that branch\n- add a test\n- go on"

@@ -1,14 +1,29 @@
-"""Files replaced as a whole or not at all, and reads with a limit (SAF-8)."""
+"""Files replaced as a whole or not at all, reads with a limit, locks between processes (SAF-8, 27)."""
 
 import contextlib
 import errno
 import os
 import stat
+import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def lock_now(descriptor: int) -> None:
+        """Locks an open file for this process without waiting. Raises ``OSError``: see ``LOCK_BUSY``."""
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def lock_now(descriptor: int) -> None:
+        """Locks an open file for this process without waiting. Raises ``OSError``: see ``LOCK_BUSY``."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
 
 PRIVATE_FOLDER = 0o700
 
@@ -17,6 +32,12 @@ KEPT_NAME_BYTES = 180
 
 _SHARING_RETRIES = 5
 _SHARING_DELAY_S = 0.2
+
+LOCK_BUSY = frozenset({errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK, errno.EDEADLK})
+"""What the system says when another process holds a lock; anything else means that it has none to give."""
+
+LOCK_WAIT_S = 5.0
+_LOCK_PAUSE_S = 0.02
 
 
 def atomic_write(path: Path, data: bytes, *, mode: int | None = None) -> None:
@@ -31,11 +52,18 @@ def atomic_write(path: Path, data: bytes, *, mode: int | None = None) -> None:
 
 
 @contextmanager
-def replacing(path: Path, *, mode: int | None = None, only_new: bool = False) -> Generator[BinaryIO]:
+def replacing(
+    path: Path,
+    *,
+    mode: int | None = None,
+    only_new: bool = False,
+    last_look: Callable[[], None] | None = None,
+) -> Generator[BinaryIO]:
     """A file to write into that takes the place of ``path`` when the block ends well: see ``atomic_write``.
 
     With ``only_new`` a file that appeared at ``path`` meanwhile stays and the block ends in
-    ``FileExistsError``. Raises ``OSError``; then, as after any error inside the block, nothing was changed.
+    ``FileExistsError``. ``last_look`` is called when only the rename is left, and may refuse it by raising.
+    Raises ``OSError``; then, as after any error inside the block, nothing was changed.
     """
     old = _status(path)
     final_mode = mode if mode is not None or old is None else stat.S_IMODE(old.st_mode)
@@ -48,6 +76,8 @@ def replacing(path: Path, *, mode: int | None = None, only_new: bool = False) ->
             file.flush()
             _copy_identity(path, old, file.fileno(), final_mode)
             os.fsync(file.fileno())
+        if last_look is not None:
+            last_look()
         if only_new:
             put_in_place(temporary, path)
         else:
@@ -57,6 +87,26 @@ def replacing(path: Path, *, mode: int | None = None, only_new: bool = False) ->
             temporary.unlink()
         raise
     sync_folder(path.parent)
+
+
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Holds the lock of a small file that is read, changed and replaced: ``<name>.lock`` beside it (SAF-27).
+
+    Waits for other processes. Raises ``OSError``, after ``LOCK_WAIT_S`` seconds ``TimeoutError``. Where the
+    file system has no locks it goes on without: the file is replaced as a whole in any case.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), flags, 0o600)
+    try:
+        until = time.monotonic() + LOCK_WAIT_S
+        while not _try_lock(descriptor):
+            if time.monotonic() > until:
+                raise TimeoutError(errno.ETIMEDOUT, "the lock is held by another process", str(path))
+            time.sleep(_LOCK_PAUSE_S)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def make_private_folder(folder: Path) -> None:
@@ -108,6 +158,14 @@ def refuse_irregular(status: os.stat_result, path: Path) -> None:
         raise OSError(errno.EISDIR, "Is a directory", str(path))
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        lock_now(descriptor)
+    except OSError as error:
+        return error.errno not in LOCK_BUSY
+    return True
 
 
 def _status(path: Path) -> os.stat_result | None:

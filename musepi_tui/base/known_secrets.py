@@ -113,7 +113,7 @@ def environment_secrets(environ: Mapping[str, str]) -> frozenset[str]:
         and value.lower() not in dull
         and value not in dull
         and not value.isdigit()
-        and not (value.startswith(("/", "~", ".")) and os.path.exists(Path(value).expanduser()))  # noqa: PTH110 - never raises
+        and not (value.startswith(("/", "~", ".")) and os.path.exists(os.path.expanduser(value)))  # noqa: PTH110, PTH111 - never raise
     )
 
 

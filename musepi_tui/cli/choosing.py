@@ -13,7 +13,7 @@ from musepi_tui.base.safe_text import display_safe
 from musepi_tui.cli.options import PICK, Options
 from musepi_tui.runtime.options import SessionChoice
 from musepi_tui.settings.load import LoadedSettings
-from musepi_tui.storage.paths import Paths, resolve_path, same_folder, session_folder
+from musepi_tui.storage.paths import Paths, expand_home, resolve_path, same_folder, session_folder
 
 if TYPE_CHECKING:
     from musepi_tui.storage.listing import SessionInfo
@@ -40,9 +40,12 @@ class Place:
 
     @property
     def session_dir(self) -> Path | None:
-        """The folder of sessions that flag, variable or setting name instead of the usual one."""
+        """The folder of sessions that flag, variable or setting name instead of the usual one.
+
+        Raises ``SessionError`` for the home folder of somebody unknown.
+        """
         chosen = self.settings.values.session.dir
-        return None if chosen is None else Path(chosen).expanduser().resolve()
+        return None if chosen is None else resolve_path(expand_home(chosen))
 
 
 def choose_session(

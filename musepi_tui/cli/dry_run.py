@@ -138,9 +138,7 @@ def _summarizer(compaction: CompactionSettings, registry: ModelRegistry, model: 
 
 def _tokens(loaded: LoadedSession, place: Place) -> TokenService:
     """The loaded tokenizer, with the system prompt and the tools a run would send."""
-    ranks = place.paths.data / "tokenizers" / "cl100k_base.tiktoken"
-    wanted = place.settings.values.tokens.estimator
-    tokens = TokenService(wanted, ranks if ranks.is_file() else None, print_error)
+    tokens = TokenService(place.settings.values.tokens.estimator, place.paths.own_ranks, print_error)
     asyncio.run(tokens.ready())
     own = Path(loaded.header.cwd) if loaded.header.cwd else place.cwd
     cwd = own if own.is_dir() else place.cwd

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from musepi_tui.base.address import is_web_address
 from musepi_tui.base.collector import pause_collector
-from musepi_tui.base.errors import ErrorKind, ProviderError, SettingsError, UsageError
+from musepi_tui.base.errors import SettingsError, UsageError
 from musepi_tui.base.log import configure
 from musepi_tui.cli.choosing import Place, ask_person, choose_session
 from musepi_tui.cli.options import PICK, Options
 from musepi_tui.runtime.options import RuntimeOptions
 from musepi_tui.settings.load import load_settings
-from musepi_tui.storage.paths import find_paths
+from musepi_tui.storage.paths import expand_home, find_paths
 
 if TYPE_CHECKING:
     from musepi_tui.providers.registry import ModelRegistry
@@ -63,7 +64,7 @@ def _find_place(options: Options, environ: MutableMapping[str, str]) -> Place:
 def _start_log(options: Options, place: Place, environ: MutableMapping[str, str]) -> None:
     wanted = environ.get("MUSEPI_LOG")
     secrets = [options.api_key] if options.api_key else []
-    file = Path(wanted).expanduser() if wanted else None
+    file = expand_home(wanted) if wanted else None
     configure(place.paths.state, verbose=options.verbose, file=file, secrets=secrets)
 
 
@@ -193,10 +194,9 @@ def _wanted_model(options: Options) -> str | None:
 def _registry_builder(
     options: Options, place: Place, environ: MutableMapping[str, str]
 ) -> "Callable[[], ModelRegistry]":
-    if options.base_url and not options.base_url.startswith(("http://", "https://")):
-        raise ProviderError(
-            f"--base-url {options.base_url}: an address starts with http:// or https://.",
-            kind=ErrorKind.INVALID_REQUEST,
+    if options.base_url and not is_web_address(options.base_url):
+        raise UsageError(
+            f"musepi: --base-url {options.base_url}: an address starts with http:// or https:// and a host."
         )
 
     def load() -> "ModelRegistry":

@@ -18,6 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit code (contract 7). Never raises for what a user can do wrong."""
     sys.excepthook = _on_bug
     _fill_closed_streams()
+    _replace_unencodable()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _run(arguments)
@@ -95,6 +96,14 @@ def _fill_closed_streams() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
+def _replace_unencodable() -> None:
+    """Prints ``?`` for what the encoding of the terminal or the pipe lacks: a divider in Latin-1 must not end
+    the program."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)  # a stream that took its place may have none
+    if reconfigure is not None and sys.stdout.errors == "strict":
+        reconfigure(errors="replace")
 
 
 def _fail_with(error: OSError) -> int:

@@ -95,8 +95,8 @@ class CommandRegistry:
         return self._by_name.get(name)
 
     def nearest(self, name: str) -> tuple[str, ...]:
-        """Up to three names like the one typed, best first."""
-        names = [command.name for command in self._commands]
+        """Up to three names like the one typed, other names of commands among them, best first."""
+        names = list(self._by_name)
         starts = [candidate for candidate in names if candidate.startswith(name[:2])]
         return tuple(dict.fromkeys([*difflib.get_close_matches(name, names, 3, 0.5), *starts]))[:3]
 

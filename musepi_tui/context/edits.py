@@ -69,9 +69,9 @@ NO_EDITS = Edits()
 def collect_edits(items: Sequence[PathItem], found: Iterable[SavingEdit]) -> Edits:
     """The edits as one set; ``items`` is the path they are about."""
     by_target = {one.edit.target_id: one for one in found}
+    if not by_target:
+        return NO_EDITS  # as in most turns: no need to look through the path
     ordered = [by_target[item.id] for item in items if item.id in by_target]
-    if not ordered:
-        return NO_EDITS
     return Edits(
         changes=tuple(one.edit for one in ordered),
         tokens_saved=sum(one.tokens for one in ordered),

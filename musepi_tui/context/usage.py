@@ -1,6 +1,6 @@
 """How full the context is: what the server billed, and the local count beside it (compaction 3.1, 3.4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -64,15 +64,14 @@ class ContextMeasure:
         return max(self.measured, self.stored)
 
 
-def fresh_index(path_ids: Sequence[str], compaction_id: str | None, entry_ids: Sequence[str]) -> int:
-    """Index of the first message of the context that came after its compaction; 0 without one.
+def fresh_index(entry_ids: Sequence[str], newer_ids: Iterable[str]) -> int:
+    """Index of the first message of the context that came after its compaction.
 
-    ``path_ids`` are the entry ids of the path, root first; ``entry_ids`` tell for each message of the context
-    the entry it came from. Usage of messages before that index was billed for a context that is gone.
+    ``entry_ids`` tell for each message of the context the entry it came from; ``newer_ids`` are the entries
+    of the path behind the compaction. Usage of messages before that index was billed for a context that is
+    gone.
     """
-    if compaction_id is None or compaction_id not in path_ids:
-        return 0
-    newer = set(path_ids[path_ids.index(compaction_id) + 1 :])
+    newer = frozenset(newer_ids)
     fresh = (index for index, entry_id in enumerate(entry_ids) if entry_id in newer)
     return next(fresh, len(entry_ids))
 

@@ -103,7 +103,10 @@ def _installed() -> list[Found]:
 
 
 def _named(text: str) -> Found:
-    path = Path(text).expanduser()
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"musepi: --extension {text}: nobody knows whose home folder that is.") from error
     if path.exists():
         return _from_path(path.resolve())
     if "/" in text or text.endswith(".py"):

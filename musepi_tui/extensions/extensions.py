@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from musepi_tui.extensions.api import ExtensionApi
 from musepi_tui.extensions.discovery import Loaded, find_extensions, load_all
@@ -25,9 +25,12 @@ from musepi_tui.extensions.points import (
     CompactingResult,
     CompactionResult,
     Hook,
+    Payload,
     Switched,
     TreeMoved,
 )
+
+_Decision = TypeVar("_Decision", BeforeCompactResult, BeforeTreeResult, CancelResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +88,8 @@ class Extensions:
 
     async def before_compact(self, event: BeforeCompact) -> CompactAnswer:
         """The first cancel stops the chain; else the last compaction supplied counts."""
-        answer = CompactAnswer()
-        async for name, result in self._dispatcher.answers(Hook.BEFORE_COMPACT, event):
-            if not isinstance(result, BeforeCompactResult):
-                continue
-            if result.cancel:
-                return CompactAnswer(cancelled=True, by=name)
-            if result.compaction is not None:
-                answer = CompactAnswer(compaction=result.compaction, by=name)
-        return answer
+        by, result = await self._decide(Hook.BEFORE_COMPACT, event, BeforeCompactResult)
+        return CompactAnswer(result.cancel, result.compaction, by)
 
     async def compacting(self, event: Compacting) -> CompactingAnswer:
         """The last instruction counts, lines are joined, data is merged, later over earlier."""
@@ -113,15 +109,8 @@ class Extensions:
 
     async def before_tree(self, event: BeforeTree) -> TreeAnswer:
         """The first cancel stops the chain; else the last summary supplied counts."""
-        answer = TreeAnswer()
-        async for name, result in self._dispatcher.answers(Hook.BEFORE_TREE, event):
-            if not isinstance(result, BeforeTreeResult):
-                continue
-            if result.cancel:
-                return TreeAnswer(cancelled=True, by=name)
-            if result.summary is not None:
-                answer = TreeAnswer(summary=result.summary, by=name)
-        return answer
+        by, result = await self._decide(Hook.BEFORE_TREE, event, BeforeTreeResult)
+        return TreeAnswer(result.cancel, result.summary, by)
 
     async def tree_moved(self, event: TreeMoved) -> None:
         """The session goes on from another entry."""
@@ -129,14 +118,29 @@ class Extensions:
 
     async def before_switch(self, event: BeforeSwitch) -> str | None:
         """The extension that stops the switch; None when none does."""
-        async for name, result in self._dispatcher.answers(Hook.BEFORE_SWITCH, event):
-            if isinstance(result, CancelResult) and result.cancel:
-                return name
-        return None
+        by, _ = await self._decide(Hook.BEFORE_SWITCH, event, CancelResult)
+        return by
 
     async def switched(self, event: Switched) -> None:
         """Another session is open."""
         await self._dispatcher.tell(Hook.SWITCH, event)
+
+    async def _decide(
+        self, hook: Hook, event: Payload, kind: type[_Decision]
+    ) -> tuple[str | None, _Decision]:
+        """The answer that counts and whose it is: the first that cancels, else the last that says anything.
+
+        ``kind()`` is the answer that says nothing; it is nobody's when all have said that.
+        """
+        by, decision = None, kind()
+        async for name, result in self._dispatcher.answers(hook, event):
+            if not isinstance(result, kind):
+                continue
+            if result.cancel:
+                return name, kind(cancel=True)
+            if result != kind():
+                by, decision = name, result
+        return by, decision
 
     async def _activate(self, extension: Loaded) -> bool:
         api = ExtensionApi(extension.name, partial(self._dispatcher.register, extension.name))

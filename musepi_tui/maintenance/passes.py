@@ -25,13 +25,8 @@ from musepi_tui.session.messages import StopReason
 def run_pass(run: Run, facts: Facts) -> Advance:
     """Asks for the pass."""
     strategy = choose_strategy(run, facts)
-    step = Pass(
-        strategy,
-        run.reason,
-        will_retry=run.will_retry,
-        mid_turn=run.trigger is Trigger.MID_TURN,
-        follows_shake=run.strategy is Strategy.SHAKE,
-    )
+    mid_turn = run.trigger is Trigger.MID_TURN
+    step = Pass(strategy, run.reason, will_retry=run.will_retry, mid_turn=mid_turn)
     return replace(run, stage=Stage.PASSED, strategy=strategy), step
 
 

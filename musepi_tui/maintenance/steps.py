@@ -53,15 +53,12 @@ class Pass:
     """Run maintenance once, between one start and one end event.
 
     A handoff that is not to be had ends ``ok`` and unchanged; one that was done has ``changed``.
-
-    ``follows_shake``: a shake of the same pass did not free enough; what it did free stays.
     """
 
     strategy: Strategy
     reason: Reason
     will_retry: bool = False
     mid_turn: bool = False
-    follows_shake: bool = False
 
 
 @dataclass(frozen=True, slots=True)

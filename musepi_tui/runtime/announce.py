@@ -29,11 +29,13 @@ class Announcement:
     def start(self, step: Pass) -> None:
         """Tells that the pass begins. Until something better is known it counts as aborted.
 
-        A second pass of the same run goes on under the start that was told.
+        A second pass of the same run, which does what the first could not, goes on under the start that was
+        told; the end names what was done at last (compaction 2.9).
         """
         reason, action = step.reason.value, step.strategy.value
         self._services.phase(Phase.MAINTAINING)
         if self._end is not None:
+            self._end = replace(self._end, action=action)
             self._note(aborted=True)
             return
         self._end = MaintenanceEnded(

@@ -33,7 +33,7 @@ class Verdict:
 
 
 class Approvals:
-    """Open questions under their request ids, and the grants of this session.
+    """Open questions under their request ids, which come once in a run, and the grants of the open session.
 
     ``interactive`` is false where nobody can answer: then every question is refused at once and counted.
     ``timeout_s`` None waits for ever.
@@ -55,7 +55,7 @@ class Approvals:
 
     @property
     def withheld(self) -> int:
-        """How many calls were refused because nobody could be asked (exit code 4)."""
+        """How many calls of the run were refused because nobody could be asked (exit code 4)."""
         return self._withheld
 
     def forget_grants(self) -> None:

@@ -12,6 +12,7 @@ from musepi_tui.base.errors import ProviderError
 from musepi_tui.base.http import HttpPolicy, configure
 from musepi_tui.extensions.dispatch import Dispatcher
 from musepi_tui.extensions.extensions import Extensions
+from musepi_tui.extensions.points import Switched
 from musepi_tui.providers.apis import supported_apis
 from musepi_tui.providers.registry import ModelRegistry
 from musepi_tui.providers.types import Model, ThinkingLevel
@@ -42,7 +43,7 @@ from musepi_tui.runtime.workplace import Workplace
 from musepi_tui.session.rebuild import SessionContext
 from musepi_tui.settings.schema import NetworkSettings
 from musepi_tui.storage.artifacts import ArtifactStore
-from musepi_tui.storage.paths import artifact_folder
+from musepi_tui.storage.paths import artifact_folder, expand_home
 
 HandOver: TypeAlias = Callable[[Prepare, Callable[[], None]], Awaitable[Services]]
 """Opens a session in place of the open one, whose worker goes on there. The second argument is called when it
@@ -58,6 +59,7 @@ class Shared:
     bus: EventBus
     children: Children
     cancels: CancelStack
+    approvals: Approvals
     phase: PhaseSetter
     extensions: Extensions
     host: ExtensionHost
@@ -72,6 +74,11 @@ class _Choice:
     thinking: ThinkingLevel
     notices: tuple[Notice, ...] = ()
     missing: str | None = None
+
+
+def approvals_for(options: RuntimeOptions, bus: EventBus) -> Approvals:
+    """What asks the person, in every session of a run."""
+    return Approvals(bus.emit, interactive=options.interactive, timeout_s=options.approval_timeout_s)
 
 
 async def load_extensions(
@@ -95,7 +102,7 @@ async def load_registry(options: RuntimeOptions) -> ModelRegistry:
 
 
 def _http_policy(network: NetworkSettings) -> HttpPolicy:
-    ca_file = None if network.ca_file is None else Path(network.ca_file).expanduser()
+    ca_file = None if network.ca_file is None else expand_home(network.ca_file)
     return HttpPolicy(ca_file=ca_file, plain_http_hosts=network.allow_plain_http)
 
 
@@ -123,18 +130,19 @@ def build_desk(shared: Shared, stored: StoredSession, old: Desk | None) -> Desk:
     saver.on_saved = history.note_saved
     saver.rewrites_edits = settings.session.prune_storage == "rewrite"
     services = _services(shared, history, gateway)
-    approvals = Approvals(
-        shared.bus.emit, interactive=options.interactive, timeout_s=options.approval_timeout_s
-    )
     queue = _queue(shared) if old is None else old.queue
     folder, scratch = _artifact_place(stored.file.path)
     artifacts = ArtifactStore(folder)
-    workplace = Workplace(services, options, stored.cwd, artifacts, approvals)
+    workplace = Workplace(services, options, stored.cwd, artifacts, shared.approvals)
     if old is not None:
         workplace.mode = old.workplace.mode
         services.meter.is_automatic = old.services.meter.is_automatic
-    shared.host.serve(gateway, stored.cwd, history.header.id, saver.path)
-    idle = IdleClock(services, lambda: worker.compact_idle(), lambda: worker.occupied)
+    idle = IdleClock(
+        services,
+        lambda: worker.compact_idle(),
+        lambda: worker.occupied,
+        lambda cancels: worker.keep_off_idle(cancels=cancels),
+    )
     maintainer = Maintainer(services, artifacts, queue, idle.gates)
     maintainer.door = _door_of(shared, services, workplace, stored.file.path)
     post = Post(services, maintainer, workplace, idle)
@@ -146,7 +154,7 @@ def build_desk(shared: Shared, stored: StoredSession, old: Desk | None) -> Desk:
     return Desk(
         services,
         queue,
-        approvals,
+        shared.approvals,
         workplace,
         worker,
         Upkeep(services, worker, idle),
@@ -163,12 +171,24 @@ def build_desk(shared: Shared, stored: StoredSession, old: Desk | None) -> Desk:
 def _door_of(shared: Shared, services: Services, workplace: Workplace, path: Path | None) -> HandoffDoor:
     """The way from this session to the one its work is handed off to."""
 
+    history = services.history
+
     async def open_next(letter: Letter, seal: Callable[[], None]) -> Services:
         states = services.gateway.standing_entries()
-        prepare = partial(prepare_handoff, services.history, workplace.cwd, states, letter, shared.options)
+        prepare = partial(prepare_handoff, history, workplace.cwd, states, letter, shared.options)
         return await shared.hand_over(prepare, seal)
 
-    return HandoffDoor(workplace.briefing, open_next, None if path is None else artifact_folder(path))
+    async def tell_opened(following: Services) -> None:
+        event = Switched("handoff", _file_of(history), _file_of(following.history))
+        await shared.extensions.switched(event)
+
+    folder = None if path is None else artifact_folder(path)
+    return HandoffDoor(workplace.briefing, open_next, tell_opened, folder)
+
+
+def _file_of(history: History) -> str | None:
+    path = history.saver.path
+    return None if path is None else str(path)
 
 
 def _artifact_place(path: Path | None) -> tuple[Path, Path | None]:

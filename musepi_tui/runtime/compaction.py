@@ -19,7 +19,7 @@ from musepi_tui.context.fileops import delta_details, render_files, upsert_files
 from musepi_tui.context.merge import check_summary_size, inherited_data, validate_summary
 from musepi_tui.context.prepare import Preparation, PrepareOptions, has_new_messages, prepare_compaction
 from musepi_tui.context.request import pending_request, upsert_request, with_request
-from musepi_tui.context.threshold import parse_threshold, resolve_threshold, summary_reserve
+from musepi_tui.context.threshold import summary_reserve
 from musepi_tui.extensions.points import BeforeCompact, CancelSignal, Compacted, Compacting, Hook
 from musepi_tui.maintenance import notices
 from musepi_tui.maintenance.notices import NoticeText
@@ -59,12 +59,14 @@ class PassOrder:
 class PassHooks:
     """How a pass reaches the outside: ``tell`` shows a notice, ``seal`` is called right before the commit,
     after which the pass can no longer be cancelled. ``memory`` holds what earlier tries were answered.
-    ``prepared`` is called once it is known that there is something to compact."""
+    ``prepared`` is called once it is known that there is something to compact, ``committed`` once it is
+    stored, whatever becomes of the wait for extensions behind that."""
 
     tell: Callable[[NoticeText], None]
     seal: Callable[[], None]
     memory: SummaryMemory
     prepared: Callable[[], None]
+    committed: Callable[[MaintenanceResult], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class CompactionPass:
         self._hooks = hooks
         self._started_s = services.clock.monotonic()
 
-    async def run(self) -> MaintenanceResult:
+    async def run(self) -> None:
         """Does it all. Raises ``NothingToCompactError``, or another ``MusepiError`` when it failed."""
         self._report("prepare")
         prepared = await self._prepare()
@@ -98,15 +100,17 @@ class CompactionPass:
         except SessionError as error:
             raise MaintenanceError(notices.save_failure(str(error))) from error
         self._hooks.memory.forget_texts()
-        await self._services.extensions.compacted(Compacted(entry, draft.from_extension))
-        return MaintenanceResult(
-            entry_id=entry.id,
-            first_kept_entry_id=draft.first_kept_entry_id,
-            tokens_before=draft.tokens_before,
-            tokens_after=draft.tokens_after or 0,
-            duration_ms=draft.duration_ms or 0,
-            usage=draft.usage,
+        self._hooks.committed(
+            MaintenanceResult(
+                entry_id=entry.id,
+                first_kept_entry_id=draft.first_kept_entry_id,
+                tokens_before=draft.tokens_before,
+                tokens_after=draft.tokens_after or 0,
+                duration_ms=draft.duration_ms or 0,
+                usage=draft.usage,
+            )
         )
+        await self._services.extensions.compacted(Compacted(entry, draft.from_extension))
 
     async def _prepare(self) -> _Prepared:
         services = self._services
@@ -292,11 +296,10 @@ def prepare_options(services: Services) -> PrepareOptions:
     """The sizes a preparation works with, for the current model and settings."""
     compaction = services.settings.compaction
     window = services.meter.window
-    setting = parse_threshold(compaction.threshold)
     return PrepareOptions(
         keep_recent_tokens=compaction.keep_recent_tokens,
         window=window,
-        threshold=None if window is None else resolve_threshold(setting, window, compaction.reserve_tokens),
+        threshold=services.meter.threshold(),
         other_tokens=services.tokens.non_message_tokens(),
     )
 

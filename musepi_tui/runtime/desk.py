@@ -227,7 +227,9 @@ class Desk:
         return await self.history.saver.finish(self.history.header.id)
 
     async def close(self) -> None:
-        """Gives the file back; what ``finish`` did not store is gone with the desk."""
+        """Gives the file back; what ``finish`` did not store is gone with the desk. Nothing begins here by
+        itself any more."""
+        self.post.idle.stop()
         self.history.saver.close()
         self.history.close()
         if self.scratch is not None:

@@ -26,18 +26,14 @@ class EntryMaker:
 
     def edits(self, edits: Sequence[Edit], pruned_at_ms: int) -> list[Entry]:
         """One ``context_edit`` an edit, in a row under the leaf."""
-        made: list[Entry] = []
-        parent, now = self._memory.tree.leaf_id, self.now()
-        for edit in edits:
-            made.append(edit_entry(edit, (self._memory.new_id(made), parent, now), pruned_at_ms))
-            parent = made[-1].id
-        return made
+        return self._edits(edits, self._memory.new_ids(len(edits)), pruned_at_ms)
 
     def compaction(self, draft: CompactionDraft, edits: Sequence[Edit], pruned_at_ms: int) -> list[Entry]:
         """The edits of a pass, and its compaction behind them."""
-        made = self.edits(edits, pruned_at_ms)
-        parent = made[-1].id if made else self._memory.tree.leaf_id
-        return [*made, compaction_entry(draft, (self._memory.new_id(made), parent, self.now()))]
+        own_id, *ids = self._memory.new_ids(1 + len(edits))
+        parent = ids[-1] if ids else self._memory.tree.leaf_id
+        marks = self._edits(edits, ids, pruned_at_ms)
+        return [*marks, compaction_entry(draft, (own_id, parent, self.now()))]
 
     def leaf_mark(self, leaf_id: str | None) -> StateEntry:
         """The entry that keeps a move of the leaf to ``leaf_id`` over a restart."""
@@ -66,3 +62,10 @@ class EntryMaker:
             made.append(StateEntry(entry_id, parent, self.now(), type=entry_type, fields=dict(fields)))
             parent = entry_id
         return made
+
+    def _edits(self, edits: Sequence[Edit], ids: Sequence[str], pruned_at_ms: int) -> list[Entry]:
+        parents, now = [self._memory.tree.leaf_id, *ids], self.now()
+        return [
+            edit_entry(edit, (entry_id, parent, now), pruned_at_ms)
+            for entry_id, parent, edit in zip(ids, parents, edits, strict=False)  # one parent is left over
+        ]

@@ -1,7 +1,7 @@
 """Intents that put another session in place of the open one, or concern a session that is not open."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -123,11 +123,9 @@ class Exchange:
         else:
             prepare = partial(prepare_fork, history, intent.entry_id, cwd, self._options)
             asked = BeforeSwitch(fork_reason(history, intent.entry_id), None)
-        self._stop_waiting()
-        settle_with(self._children.start("copying", self._copy_saved(desk, prepare, settle, asked)), settle)
+        self._begin("copying", partial(self._copy_saved, desk, prepare, settle, asked), settle)
 
     async def _copy_saved(self, desk: Desk, prepare: Prepare, settle: Settle, asked: BeforeSwitch) -> None:
-        self._stage.set_phase(Phase.LOADING)
         await desk.save_all()
         await self._stage.switch(prepare, settle, asked)
 
@@ -146,23 +144,38 @@ class Exchange:
         elif desk.history.is_empty and desk.history.saver.unsaved == 0:
             self._switch(partial(prepare_new, self._options, folder), settle)
         else:
-            settle_with(self._children.start("moving", self._move_file(desk, folder, settle)), settle)
+            self._begin("moving", partial(self._move_file, desk, folder, settle), settle)
 
     async def _move_file(self, desk: Desk, folder: Path, settle: Settle) -> None:
-        self._stage.set_phase(Phase.LOADING)
         await desk.save_all()
         try:
             path = saved_path(desk.history)
         except MusepiError as error:
-            self._stage.set_phase(Phase.IDLE)
             settle(str(error))
+            self._stage.release()
             return
         move = partial(prepare_move, path, folder, self._options)
         await self._stage.switch_file(move, partial(prepare_reopening, path, self._options), settle)
 
     def _switch(self, prepare: Prepare, settle: Settle, asked: BeforeSwitch | None = None) -> None:
+        self._begin("switching", partial(self._stage.switch, prepare, settle, asked), settle)
+
+    def _begin(self, name: str, work: Callable[[], Awaitable[object]], settle: Settle) -> None:
+        """Starts what puts another session here. The stage is held from this moment on, not only once
+        ``work`` runs: what is sent right behind the intent is for that session."""
         self._stop_waiting()
-        settle_with(self._children.start("switching", self._stage.switch(prepare, settle, asked)), settle)
+        self._stage.hold()
+        settle_with(self._children.start(name, self._work_held(work)), settle)
+
+    async def _work_held(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Does the work; should it fail unexpectedly, what was sent meanwhile is not held for ever."""
+        is_done = False
+        try:
+            await work()
+            is_done = True
+        finally:
+            if not is_done and self._stage.phase is Phase.LOADING:
+                self._stage.release()
 
     def _begin_waiting(self, desk: Desk, settle: Settle) -> None:
         if desk.read_only is None:

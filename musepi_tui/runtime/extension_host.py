@@ -8,7 +8,7 @@ from musepi_tui.base.errors import MaintenanceError
 from musepi_tui.base.resources import read_prompt
 from musepi_tui.extensions.api import Level, SessionFacts
 from musepi_tui.extensions.dispatch import Failure
-from musepi_tui.providers.types import StreamDone, StreamError
+from musepi_tui.runtime.answers import read_answer
 from musepi_tui.runtime.events import Event, ExtensionFailed, Notice
 from musepi_tui.runtime.gateway import ModelGateway
 from musepi_tui.session.messages import TextBlock, UserMessage
@@ -64,14 +64,5 @@ class ExtensionHost:
         request = gateway.request(
             system or read_prompt("summarization-system"), (question,), max_tokens=max_tokens
         )
-        stream = gateway.open(model, request)
-        try:
-            async for event in stream:
-                if isinstance(event, StreamError):
-                    raise event.error
-                if isinstance(event, StreamDone):
-                    texts = (block.text for block in event.message.content if isinstance(block, TextBlock))
-                    return "\n".join(texts)
-        finally:
-            await stream.aclose()
-        raise MaintenanceError(f"The answer of {model.key} ended without an end.")
+        answer = await read_answer(gateway.open(model, request))
+        return "\n".join(block.text for block in answer.content if isinstance(block, TextBlock))

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from musepi_tui.base.clock import iso_time
 from musepi_tui.base.errors import (
@@ -32,30 +32,18 @@ from musepi_tui.context.fileops import (
 from musepi_tui.context.merge import LARGEST_SHARE, clean_answer, is_degenerate
 from musepi_tui.maintenance import notices
 from musepi_tui.maintenance.triggers import Reason
-from musepi_tui.providers.types import (
-    BlockDelta,
-    Model,
-    Request,
-    StreamDone,
-    StreamError,
-)
+from musepi_tui.providers.types import Model, Request
+from musepi_tui.runtime.answers import read_answer
 from musepi_tui.runtime.candidates import Wait, next_action
-from musepi_tui.runtime.events import (
-    MaintenanceProgress,
-    MaintenanceResult,
-    Notice,
-    SummaryRetryEnded,
-    SummaryRetryScheduled,
-    SummaryRetryStarted,
-)
+from musepi_tui.runtime.events import MaintenanceProgress, MaintenanceResult, Notice
 from musepi_tui.runtime.loop import Briefing
 from musepi_tui.runtime.services import Services
 from musepi_tui.runtime.summary_call import Progress, Tally
+from musepi_tui.runtime.summary_retries import SummaryRetries
 from musepi_tui.session.block_codec import encode_usage
 from musepi_tui.session.entries import BranchSummaryEntry, CompactionEntry, CustomMessageEntry, Entry
-from musepi_tui.session.messages import AssistantMessage, StopReason, TextBlock, UserMessage
+from musepi_tui.session.messages import AssistantMessage, Message, StopReason, TextBlock, UserMessage
 from musepi_tui.session.transcript import HANDOFF_TYPE
-from musepi_tui.settings.schema import RetrySettings
 
 MINIMUM_MESSAGES = 2
 """Message entries a session needs before there is anything to hand off (compaction 9.1)."""
@@ -86,28 +74,34 @@ class HandoffDoor:
 
     ``briefing`` gives what live requests hold besides messages. ``open_next`` opens the new session, after
     which the old one is closed, and gives what works for it; its second argument is called when it is too
-    late for a cancel. ``folder`` is where the old session keeps documents, None when it keeps nothing.
+    late for a cancel. ``tell_opened`` tells extensions of it. ``folder`` is where the old session keeps
+    documents, None when it keeps nothing.
     """
 
     briefing: Callable[[], Awaitable[Briefing]]
     open_next: Callable[[Letter, Callable[[], None]], Awaitable[Services]]
+    tell_opened: Callable[[Services], Awaitable[None]]
     folder: Path | None
 
 
 @dataclass(frozen=True, slots=True)
 class HandoffOrder:
-    """What is wanted: why, and what the document should dwell on. ``seal`` ends the time for a cancel."""
+    """What is wanted: why, and what the document should dwell on.
+
+    ``seal`` ends the time for a cancel. ``opened`` is called once the new session is open, with what works
+    for it: whatever becomes of the waits behind that, the handoff was done.
+    """
 
     reason: Reason
     focus: str | None
     seal: Callable[[], None]
+    opened: Callable[[MaintenanceResult, Services], None]
 
 
 @dataclass(frozen=True, slots=True)
 class HandedOff:
     """A handoff that was done. ``services`` work for the new session."""
 
-    result: MaintenanceResult
     services: Services
     document: str
     saved_path: Path | None = None
@@ -162,12 +156,16 @@ class _Handoff:
         text, ops = await self._write(), await self._file_ops()
         document = upsert_files(text, render_files(ops))
         if history.generation != generation:
-            raise MaintenanceError("the conversation changed meanwhile, so the document was thrown away")
+            raise MaintenanceError(
+                "the conversation changed meanwhile, so the document was thrown away; try again."
+            )
         model = services.gateway.require_model()
         letter = self._letter(document, ops, model, tokens_before)
         following = await self._door.open_next(letter, self._order.seal)
-        result = self._result(following, tokens_before)
-        return HandedOff(result, following, document, await self._save(document))
+        self._order.opened(self._result(following, tokens_before), following)
+        saved_path = await self._save(document)
+        await self._door.tell_opened(following)
+        return HandedOff(following, document, saved_path)
 
     async def _write(self) -> str:
         """The document as the model wrote it, cleaned and checked."""
@@ -195,21 +193,27 @@ class _Handoff:
 
     async def _answer(self, model: Model, briefing: Briefing) -> AssistantMessage:
         """The answer to the request; failures that pass are waited for as in other automatic passes."""
-        retry = _Retry(self._services, is_manual=self._order.reason is Reason.MANUAL)
+        services, is_manual = self._services, self._order.reason is Reason.MANUAL
+        settings = services.settings.retry
         choice: Literal["none", "auto"] = "none"
         self._tally.begin([PIECE], 1)
-        self._tally.asked(self._services.meter.measure().decision)
-        while True:
-            try:
-                message = await self._ask(model, self._build_request(briefing, choice))
-            except ProviderError as error:
-                if choice == "none" and _wants_auto(error):
-                    choice = "auto"
-                    continue
-                await retry.wait_or_raise(error)
-                continue
-            retry.succeeded()
-            return message
+        self._tally.asked(services.meter.measure().decision)
+        with SummaryRetries(self._clock, services.bus.emit, settings.max_retries) as retries:
+            while True:
+                try:
+                    message = await self._ask(model, self._build_request(briefing, choice))
+                except ProviderError as error:
+                    if choice == "none" and _wants_auto(error):
+                        choice = "auto"
+                        continue
+                    retries.ended(error)
+                    action = next_action(error, retries.attempt, (), settings, manual=is_manual)
+                    if not isinstance(action, Wait):
+                        raise
+                    await retries.wait(action.delay_s, error)
+                else:
+                    retries.ended(None)
+                    return message
 
     def _build_request(self, briefing: Briefing, choice: Literal["none", "auto"]) -> Request:
         """The live request, byte for byte, and one message more (compaction 9.2): so it is read from the
@@ -227,40 +231,18 @@ class _Handoff:
     async def _ask(self, model: Model, request: Request) -> AssistantMessage:
         """The complete answer. Raises ``ProviderError``; a request that is too long raises
         ``SummaryRejectedError``, for another kind of pass may still do."""
-        stream = self._services.gateway.open(model, request)
         try:
-            async for event in stream:
-                if isinstance(event, BlockDelta):
-                    self._tally.grew(len(event.delta))
-                if not isinstance(event, StreamDone | StreamError):
-                    continue
-                if event.message.usage is not None:
-                    self._tally.spent.append(event.message.usage)
-                if isinstance(event, StreamDone):
-                    return event.message
-                if event.error.kind in _TOO_LONG:
-                    raise SummaryRejectedError(str(event.error)) from event.error
-                raise event.error
-        finally:
-            await stream.aclose()
-        raise MaintenanceError(f"The answer of {model.key} ended without an end.")
+            return await read_answer(self._services.gateway.open(model, request), self._tally.watch)
+        except ProviderError as error:
+            if error.kind in _TOO_LONG:
+                raise SummaryRejectedError(str(error)) from error
+            raise
 
     async def _file_ops(self) -> FileOps:
         """Every file this session and those it goes back to worked on, as far as that is recorded."""
         history = self._services.history
         path = await history.load_live()
-        compaction = next(
-            (
-                entry
-                for entry in path
-                if isinstance(entry, CompactionEntry) and entry.id == history.compaction_id
-            ),
-            None,
-        )
-        ops = resolve_file_history(path, compaction).ops | collect_file_ops(history.messages)
-        for entry in path:
-            ops |= _recorded_by(entry)
-        return ops
+        return await asyncio.to_thread(_find_file_ops, path, history.compaction_id, history.messages)
 
     def _letter(self, document: str, ops: FileOps, model: Model, tokens_before: int) -> Letter:
         """What the new session begins with; it pays for the requests too, for the old one stays as it is."""
@@ -318,45 +300,13 @@ class _Handoff:
         return round((self._clock.monotonic() - self._started_s) * 1000)
 
 
-class _Retry:
-    """The tries of one request, told as those of summaries."""
-
-    def __init__(self, services: Services, *, is_manual: bool) -> None:
-        self._services = services
-        self._settings: RetrySettings = services.settings.retry
-        self._is_manual = is_manual
-        self._attempt = 0
-
-    async def wait_or_raise(self, error: ProviderError) -> None:
-        """Returns when it is time for the next try; raises the error when there is none."""
-        emit = self._services.bus.emit
-        if self._attempt:
-            emit(SummaryRetryEnded(success=False, attempt=self._attempt, error=str(error)))
-        action = next_action(error, self._attempt, (), self._settings, manual=self._is_manual)
-        if not isinstance(action, Wait):
-            raise error
-        self._attempt += 1
-        emit(SummaryRetryScheduled(self._attempt, self._settings.max_retries, action.delay_s, str(error)))
-        try:
-            await self._services.clock.sleep(action.delay_s)
-        except asyncio.CancelledError:
-            emit(SummaryRetryEnded(success=False, attempt=self._attempt, error="Retry cancelled"))
-            raise
-        emit(SummaryRetryStarted(self._attempt))
-
-    def succeeded(self) -> None:
-        """The try was answered."""
-        if self._attempt:
-            self._services.bus.emit(SummaryRetryEnded(success=True, attempt=self._attempt))
-
-
 def _has_messages(services: Services) -> bool:
-    found = 0
-    for head in reversed(services.history.tree.path()):
-        found += head.type == "message"
-        if found >= MINIMUM_MESSAGES:
-            return True
-    return False
+    tree, found = services.history.tree, 0
+    entry_id = tree.leaf_id
+    while entry_id is not None and found < MINIMUM_MESSAGES:
+        found += tree.head(entry_id).type == "message"
+        entry_id = tree.parent(entry_id)
+    return found >= MINIMUM_MESSAGES
 
 
 def _wants_auto(error: ProviderError) -> bool:
@@ -373,13 +323,23 @@ def _clean(text: str) -> str:
     return inner.replace(_CLOSING_TAG, _CLOSING_TAG.replace("/", "\\/"))
 
 
-def _recorded_by(entry: Entry) -> FileOps:
-    """The files an earlier handoff or branch summary recorded; the lists of extensions mean nothing here."""
-    if isinstance(entry, CustomMessageEntry) and entry.custom_type == HANDOFF_TYPE:
-        return recorded_file_ops(entry.details)
-    if isinstance(entry, BranchSummaryEntry) and not entry.from_extension:
-        return recorded_file_ops(entry.details)
-    return FileOps()
+def _find_file_ops(path: Sequence[Entry], compaction_id: str | None, messages: Sequence[Message]) -> FileOps:
+    """The files of the calls in ``messages``, and those that the compaction, handoffs and branch summaries of
+    the path recorded. Slow for long paths."""
+    compaction = next((each for each in path if each.id == compaction_id), None)
+    base = compaction if isinstance(compaction, CompactionEntry) else None
+    ops = resolve_file_history(path, base).ops | collect_file_ops(messages)
+    for entry in path:
+        if _records_files(entry):
+            ops |= recorded_file_ops(entry.details)
+    return ops
+
+
+def _records_files(entry: Entry) -> TypeGuard[CustomMessageEntry | BranchSummaryEntry]:
+    """Whether it is an earlier handoff or branch summary; the lists of extensions mean nothing here."""
+    if isinstance(entry, CustomMessageEntry):
+        return entry.custom_type == HANDOFF_TYPE
+    return isinstance(entry, BranchSummaryEntry) and not entry.from_extension
 
 
 def _write_document(path: Path, document: str) -> None:

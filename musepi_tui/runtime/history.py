@@ -303,7 +303,9 @@ class History:
 
     def _check_draft(self, draft: CompactionDraft) -> None:
         if draft.generation != self.generation:
-            raise MaintenanceError("the conversation changed meanwhile, so the summary was thrown away")
+            raise MaintenanceError(
+                "the conversation changed meanwhile, so the summary was thrown away; try again."
+            )
         first_kept = draft.first_kept_entry_id
         if first_kept != KEEP_NOTHING and self._memory.missing_on_path([first_kept]):
             raise MaintenanceError(f"the first kept entry {first_kept} is not on the path any more")

@@ -20,13 +20,21 @@ class IdleClock:
     """Calls ``elapsed`` when the session was left alone for the configured time and its context is large.
 
     Once for what was said last: a pass that failed, or freed too little, would else come again and again
-    while nobody looks. ``is_busy`` tells whether something is being done.
+    while nobody looks. ``is_busy`` tells whether something is being done; ``keep_off`` says whether an idle
+    pass gives way to what is typed, and cancels one that runs where its argument is true.
     """
 
-    def __init__(self, services: Services, elapsed: Callable[[], None], is_busy: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        elapsed: Callable[[], None],
+        is_busy: Callable[[], bool],
+        keep_off: Callable[[bool], bool],
+    ) -> None:
         self._services = services
         self._elapsed = elapsed
         self._is_busy = is_busy
+        self._keep_off = keep_off
         self._editor_empty = True
         self._waiting: asyncio.Task[None] | None = None
         self._spent_on: str | None = None
@@ -41,15 +49,33 @@ class IdleClock:
             busy=self._is_busy(),
         )
 
-    def set_editor_empty(self, *, empty: bool) -> None:
-        """The person has typed something that is not sent, or has not."""
+    def note_editor(self, *, empty: bool) -> None:
+        """The same as ``set_editor_empty`` while another session is being opened: nothing begins here, but
+        this session may stay."""
         self._editor_empty = empty
+
+    def set_editor_empty(self, *, empty: bool) -> None:
+        """The person has typed something that is not sent, or has not.
+
+        An idle pass begins with an empty editor only, so the first character that is typed while one runs
+        comes through here (TUI-6.7). A pass that made way for it may come again.
+        """
+        self._editor_empty = empty
+        if not empty and self._keep_off(self._services.settings.compaction.idle_abort_on_input):
+            self._spent_on = None
         self.restart()
 
     def touch(self) -> None:
         """The person did something: the time starts over."""
         if self._waiting is not None:
             self.restart()
+
+    def stop(self) -> None:
+        """The session is left: what was waited for must not come any more."""
+        if self._waiting is not None:
+            cancel_once(self._waiting)
+            self._waiting = None
+            self._services.bus.emit(IdleCountdown(None))
 
     def restart(self) -> None:
         """Starts over where an idle pass may come, else stops: something has begun, ended or changed."""

@@ -1,9 +1,10 @@
 """What a worker can be asked to do. Each job settles the intent it came with exactly once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from musepi_tui.runtime.intents import NavigateTree
+from musepi_tui.runtime.intents import MoveLeaf, NavigateTree
 from musepi_tui.runtime.queue import QueuedMessage
 from musepi_tui.runtime.settling import Settle
 
@@ -42,10 +43,10 @@ class IdleJob:
 
     settle: Settle | None = None
 
-    def end(self, error: str | None) -> None:
+    def end(self, error: str | None, data: Mapping[str, Any] | None = None) -> None:
         """Settles the intent it came with, if any."""
         if self.settle is not None:
-            self.settle(error)
+            self.settle(error, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class HandoffJob:
 class NavigateJob:
     """Somebody wants to go on from another entry of the session."""
 
-    intent: NavigateTree
+    intent: NavigateTree | MoveLeaf
     settle: Settle
 
     def end(self, error: str | None) -> None:

@@ -33,11 +33,22 @@ class LiveState:
 
 
 def live_state(tree: SessionTree, context: SessionContext) -> LiveState:
-    """The state for a context that was built from the path of a tree."""
+    """The state for a context that was built from the path of a tree. What lies before the compaction costs
+    nothing."""
     if context.compaction_id is None:
         return LiveState(context)
-    path_ids = tree.path().ids
-    return LiveState(context, fresh_index(path_ids, context.compaction_id, context.entry_ids))
+    newer = ids_behind(tree, context.compaction_id)
+    return LiveState(context, fresh_index(context.entry_ids, newer))
+
+
+def ids_behind(tree: SessionTree, ancestor_id: str | None) -> tuple[str, ...]:
+    """The entries of the path behind an ancestor of the leaf, oldest first; all of them for None."""
+    found: list[str] = []
+    entry_id = tree.leaf_id
+    while entry_id is not None and entry_id != ancestor_id:
+        found.append(entry_id)
+        entry_id = tree.parent(entry_id)
+    return tuple(reversed(found))
 
 
 def read_live(tree: SessionTree, bodies: Bodies) -> LiveState:

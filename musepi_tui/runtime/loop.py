@@ -179,18 +179,19 @@ class Turn:
     async def _answer(self) -> _Asked:
         """The answer to the conversation so far, after retries; a failed one has stop reason ``error``."""
         services = self._services
-        retries = RetryWait(_retry_limits(services), services.clock, services.bus.emit, services.cancels)
-        while True:
-            asked = await self._ask()
-            if asked.error is None:
-                retries.succeeded()
-                return asked
-            if not retries.allows(asked.error, has_answered=self._has_answered()):
-                break
-            services.phase(Phase.RETRYING)
-            await self._wait(retries, asked.error)
-            services.history.hide(asked.entry_ids)
-        retries.failed(asked.error)
+        limits = _retry_limits(services)
+        with RetryWait(limits, services.clock, services.bus.emit, services.cancels) as retries:
+            while True:
+                asked = await self._ask()
+                if asked.error is None:
+                    retries.succeeded()
+                    return asked
+                if not retries.allows(asked.error, has_answered=self._has_answered()):
+                    break
+                services.phase(Phase.RETRYING)
+                await self._wait(retries, asked.error)
+                services.history.hide(asked.entry_ids)
+            retries.failed(asked.error)
         self.failure = asked.error
         if asked.error.kind not in MENDED_KINDS:
             self.report()

@@ -1,8 +1,8 @@
 """The only door to context maintenance: facts in, steps performed, until a Stop (architecture 5)."""
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
@@ -53,6 +53,7 @@ from musepi_tui.runtime.compaction import CompactionPass, PassHooks, PassOrder
 from musepi_tui.runtime.dead_end import DeadEnd
 from musepi_tui.runtime.events import MaintenanceResult
 from musepi_tui.runtime.failed_turn import FailedTurn
+from musepi_tui.runtime.handles import Handle, Handles
 from musepi_tui.runtime.handoff import HandedOff, HandoffDoor, HandoffOrder, hand_off
 from musepi_tui.runtime.maintenance_facts import Standing, has_delivered, read_facts
 from musepi_tui.runtime.notifier import Notifier
@@ -75,35 +76,6 @@ AUTO_FOCUS = "handoff-auto-focus"
 _SUCCESS = frozenset({StopReason.STOP, StopReason.TOOL_USE})
 
 
-class _Handle:
-    """Cancels the task that is maintaining, until the pass is sealed. ``is_handoff``: a document is being
-    written for a new session."""
-
-    def __init__(self, reason: Reason) -> None:
-        self.reason = reason
-        self.is_handoff = False
-        self.requested = False
-        self.is_sealed = False
-        self._task = asyncio.current_task()
-
-    def cancel(self) -> bool:
-        """Whether there was something to cancel."""
-        if self.is_sealed or self._task is None:
-            return False
-        if not self.requested:
-            self.requested = True
-            self._task.cancel()
-        return True
-
-    def seal(self) -> None:
-        """From now on it is too late: the pass is being written."""
-        self.is_sealed = True
-
-    def was_ours(self) -> bool:
-        """Whether a ``CancelledError`` came from here alone; then it is used up."""
-        return self.requested and self._task is not None and self._task.uncancel() == 0
-
-
 @dataclass(slots=True)
 class Ledger:
     """What is counted from one session into the one it was handed off to: a handoff must not lift a cap."""
@@ -111,6 +83,11 @@ class Ledger:
     chain: Chain = field(default_factory=Chain)
     dead_end: DeadEnd = field(default_factory=DeadEnd)
     last_result: MaintenanceResult | None = None
+
+    def note_by_hand(self) -> None:
+        """Somebody has freed room: what earlier passes did and could not do says nothing any more."""
+        self.dead_end.lift()
+        self.chain = self.chain.after_handoff(None).after_verdict()
 
 
 @dataclass(slots=True)
@@ -125,7 +102,7 @@ class _Course:
     services: Services
     announcement: Announcement
     failed_turn: FailedTurn
-    handle: _Handle | None
+    handle: Handle | None
     refused: MusepiError | None = None
 
     def order(self, step: Pass) -> PassOrder:
@@ -134,6 +111,11 @@ class _Course:
         if not isinstance(signal, ManualRequested):
             return PassOrder(step.reason, mid_turn=step.mid_turn)
         return PassOrder(step.reason, signal.focus, step.mid_turn, shuns_endpoint(signal.mode))
+
+    def handed_off(self, result: MaintenanceResult, services: Services) -> None:
+        """The course goes on in another session."""
+        self.services = services
+        self.announcement.handed_off(result, services)
 
     def take_refusal(self, *, is_replaced: bool) -> tuple[NoticeText, ...]:
         """What is to be told, once, of a handoff that is not to be had. That there is too little for one goes
@@ -170,7 +152,7 @@ class Maintainer:
         self._shaker = Shaker(services, self._pruner, self._relief)
         self._memory = SummaryMemory()
         self._lock = asyncio.Lock()
-        self._handles: list[_Handle] = []
+        self._handles = Handles()
         self._notifier = Notifier(services.bus)
         self.ledger = Ledger()
         self.door: HandoffDoor | None = None
@@ -183,24 +165,17 @@ class Maintainer:
     @property
     def running(self) -> str | None:
         """The word for the pass that runs, already while ``MaintenanceStarted`` is handled; None at rest."""
-        is_handoff = any(handle.is_handoff for handle in self._handles)
-        return "handoff" if is_handoff else "compaction" if self._handles else None
+        return self._handles.word
 
     async def shake(self, mode: Literal["elide", "images"]) -> ShakeResult:
         """Frees room for a person; told as a pass, which stores no summary.
 
         Raises ``CompactionStoppedError`` when it was cancelled, ``MusepiError`` when it failed.
         """
-        with self._handle(Reason.MANUAL) as handle:
-            try:
-                async with self._lock:
-                    result = await self._shaker.by_hand(mode, handle.seal)
-            except asyncio.CancelledError:
-                if handle.was_ours():
-                    raise CompactionStoppedError(notices.CANCELLED) from None
-                raise
+        async with self._by_hand(notices.CANCELLED) as handle:
+            result = await self._shaker.by_hand(mode, handle.seal)
         if result.regions or result.images:
-            self.ledger.dead_end.lift()
+            self.ledger.note_by_hand()
         return result
 
     async def hand_off(self, focus: str | None) -> HandedOff:
@@ -209,18 +184,12 @@ class Maintainer:
         Raises ``CompactionStoppedError`` when it was cancelled, ``MusepiError`` when it failed; nothing was
         changed then.
         """
-        with self._handle(Reason.MANUAL) as handle:
-            try:
-                async with self._lock:
-                    return await self._hand_off_by_hand(focus, handle)
-            except asyncio.CancelledError:
-                if handle.was_ours():
-                    raise CompactionStoppedError(notices.HANDOFF_CANCELLED) from None
-                raise
+        async with self._by_hand(notices.HANDOFF_CANCELLED) as handle:
+            return await self._hand_off_by_hand(focus, handle)
 
     def cancel(self) -> bool:
         """Cancels what is running; history stays as it was. False when nothing can be cancelled."""
-        return any([handle.cancel() for handle in self._handles])
+        return self._handles.cancel()
 
     def note_prompt(self, submission: int) -> None:
         """A message of the person was stored: what earlier ones have cost does not count any more.
@@ -245,22 +214,30 @@ class Maintainer:
             return Stop(blocked=True, error=refusal)
         if wants_endpoint(signal.mode) and not self._services.settings.compaction.remote_endpoint:
             self._notifier.tell(notices.NO_ENDPOINT)
-        with self._handle(Reason.MANUAL) as handle:
-            for other in self._handles:
-                if other is not handle:
-                    other.cancel()
+        try:
+            async with self._by_hand(notices.CANCELLED) as handle:
+                return await self._drive(signal, handle)
+        except CompactionStoppedError as error:
+            return Stop(blocked=True, error=str(error))
+
+    @asynccontextmanager
+    async def _by_hand(self, cancelled: str) -> AsyncGenerator[Handle]:
+        """A pass somebody asked for, once those that run are over; they are cancelled.
+
+        Raises ``CompactionStoppedError`` with the text ``cancelled`` when it is cancelled itself.
+        """
+        with self._handles.opened(Reason.MANUAL) as handle:
+            self._handles.cancel(but=handle)
             try:
                 async with self._lock:
-                    return await self._drive(signal, handle)
+                    yield handle
             except asyncio.CancelledError:
                 if handle.was_ours():
-                    return Stop(blocked=True, error=notices.CANCELLED)
+                    raise CompactionStoppedError(cancelled) from None
                 raise
 
     def _refusal(self, signal: ManualRequested) -> str | None:
-        if any(handle.reason is Reason.MANUAL for handle in self._handles):
-            return notices.ALREADY_RUNNING
-        return refuse_mode(signal.mode, signal.focus)
+        return notices.ALREADY_RUNNING if self._handles.has_manual else refuse_mode(signal.mode, signal.focus)
 
     def _note_answer(self, signal: Signal) -> None:
         if isinstance(signal, TurnFinished | ToolBoundary):
@@ -270,7 +247,7 @@ class Maintainer:
             delivered = succeeded and has_delivered(message)
             self.ledger.chain = self.ledger.chain.after_answer(delivered=delivered, succeeded=succeeded)
 
-    async def _drive(self, signal: Signal, handle: _Handle | None) -> Stop:
+    async def _drive(self, signal: Signal, handle: Handle | None) -> Stop:
         announcement = Announcement(self._services)
         failed_turn = FailedTurn(self._services.history)
         course = _Course(signal, self._services, announcement, failed_turn, handle)
@@ -294,7 +271,7 @@ class Maintainer:
     async def _facts(self, course: _Course, relieved_tokens: int) -> Facts:
         standing = Standing(
             self.ledger.chain,
-            self._idle_gates(),
+            self._idle_gates,
             dead_end=self.ledger.dead_end.holds(course.signal, course.services),
             queued_input=len(self._queue) > 0,
             relieved_tokens=relieved_tokens,
@@ -327,11 +304,11 @@ class Maintainer:
     async def _run_pass(self, step: Pass, course: _Course) -> Outcome:
         """Runs one pass; whatever happens, the announcement knows how it ended."""
         if course.handle is None:
-            with self._handle(step.reason) as handle:
+            with self._handles.opened(step.reason) as handle:
                 return await self._run_guarded(step, course, handle)
         return await self._run_guarded(step, course, course.handle)
 
-    async def _run_guarded(self, step: Pass, course: _Course, handle: _Handle) -> Outcome:
+    async def _run_guarded(self, step: Pass, course: _Course, handle: Handle) -> Outcome:
         announcement = course.announcement
         announcement.start(step)
         try:
@@ -350,7 +327,7 @@ class Maintainer:
         except MusepiError as error:
             return self._gave_up(step, course, _failed(step, error, announcement))
 
-    async def _produce(self, step: Pass, course: _Course, handle: _Handle) -> Outcome:
+    async def _produce(self, step: Pass, course: _Course, handle: Handle) -> Outcome:
         match step.strategy:
             case Strategy.SHAKE:
                 by_hand = step.reason is Reason.MANUAL
@@ -363,38 +340,36 @@ class Maintainer:
                     handle.seal,
                     self._memory,
                     lambda: self._notifier.tell_all(course.take_refusal(is_replaced=True)),
+                    course.announcement.done,
                 )
-                work = CompactionPass(self._services, self._artifacts, course.order(step), hooks)
-                course.announcement.done(await work.run())
+                await CompactionPass(self._services, self._artifacts, course.order(step), hooks).run()
                 self._services.tokens.estimate.retain(self._services.history.messages)
                 outcome = Outcome(ok=True, changed=True)
         if outcome.changed:
             self.ledger.dead_end.lift()
         return outcome
 
-    async def _hand_off(self, step: Pass, course: _Course, handle: _Handle) -> Outcome:
+    async def _hand_off(self, step: Pass, course: _Course, handle: Handle) -> Outcome:
         """A handoff nobody asked for; unchanged when it is not to be had."""
-        order = HandoffOrder(step.reason, read_prompt(AUTO_FOCUS), handle.seal)
+        order = HandoffOrder(step.reason, read_prompt(AUTO_FOCUS), handle.seal, course.handed_off)
         handle.is_handoff = True
         try:
-            done = await hand_off(self._services, self.door, order)
+            await hand_off(self._services, self.door, order)
         except MusepiError as error:
             handle.is_handoff = False
             if handle.is_sealed or _is_stop(error):
                 raise
             course.refused = error
             return Outcome(ok=True)
-        course.services = done.services
-        course.announcement.handed_off(done.result, done.services)
         return Outcome(ok=True, changed=True)
 
-    async def _hand_off_by_hand(self, focus: str | None, handle: _Handle) -> HandedOff:
-        announcement, order = Announcement(self._services), HandoffOrder(Reason.MANUAL, focus, handle.seal)
+    async def _hand_off_by_hand(self, focus: str | None, handle: Handle) -> HandedOff:
+        announcement = Announcement(self._services)
+        order = HandoffOrder(Reason.MANUAL, focus, handle.seal, announcement.handed_off)
         handle.is_handoff = True
         announcement.start(Pass(Strategy.HANDOFF, Reason.MANUAL))
         try:
             done = await hand_off(self._services, self.door, order)
-            announcement.handed_off(done.result, done.services)
         except NothingToCompactError:
             announcement.skipped()
             raise
@@ -405,7 +380,7 @@ class Maintainer:
             raise
         finally:
             announcement.close(None)
-        self.ledger.dead_end.lift()
+        self.ledger.note_by_hand()
         return done
 
     def _gave_up(self, step: Pass, course: _Course, outcome: Outcome) -> Outcome:
@@ -413,16 +388,6 @@ class Maintainer:
         if step.reason not in (Reason.MANUAL, Reason.IDLE):
             self.ledger.dead_end.declare(course.services, self._queue.last_submission)
         return outcome
-
-    @contextmanager
-    def _handle(self, reason: Reason) -> Generator[_Handle]:
-        """A cancel handle for the block."""
-        handle = _Handle(reason)
-        self._handles.append(handle)
-        try:
-            yield handle
-        finally:
-            self._handles.remove(handle)
 
     def _declare_dead_end(self, step: DeclareDeadEnd, course: _Course) -> None:
         entry_id = course.announcement.entry_id

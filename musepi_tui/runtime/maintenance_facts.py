@@ -1,5 +1,6 @@
 """Reads the numbers the policy decides on (compaction 2.2, 3.4; architecture 5)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -47,12 +48,12 @@ USABLE_STRATEGIES = frozenset({Strategy.SUMMARY, Strategy.SHAKE})
 class Standing:
     """What the maintainer remembers between two runs, and what only others know.
 
-    ``relieved_tokens``: what shakes of earlier runs took out since the newest answer was billed.
-    ``can_hand_off``: a new session can be opened from here.
+    ``idle`` is asked last, after anything that is waited for. ``relieved_tokens``: what shakes of earlier
+    runs took out since the newest answer was billed. ``can_hand_off``: a new session can be opened from here.
     """
 
     chain: Chain
-    idle: IdleGates
+    idle: Callable[[], IdleGates]
     dead_end: bool = False
     queued_input: bool = False
     relieved_tokens: int = 0
@@ -85,7 +86,7 @@ async def read_facts(services: Services, signal: Signal, standing: Standing) -> 
         mid_turn=compaction.mid_turn_enabled,
         auto_continue=compaction.auto_continue,
         turn=_turn_of(services, signal),
-        idle=standing.idle,
+        idle=standing.idle(),
         chain=standing.chain,
         promotion_target=promotion_target(services),
         dead_end=standing.dead_end,

@@ -8,7 +8,7 @@ from functools import partial
 
 from musepi_tui.base.ids import new_entry_id
 from musepi_tui.runtime.cooling import cool
-from musepi_tui.runtime.live import LiveMessages, LiveState, live_state, read_live
+from musepi_tui.runtime.live import LiveMessages, LiveState, ids_behind, live_state, read_live
 from musepi_tui.runtime.livepath import LivePath
 from musepi_tui.runtime.saving import run_through_cancel
 from musepi_tui.runtime.threads import Checkpoint
@@ -56,6 +56,13 @@ class SessionMemory:
         while entry_id in taken:
             entry_id = new_entry_id(self.tree)
         return entry_id
+
+    def new_ids(self, count: int) -> list[str]:
+        """So many different ids that no entry has."""
+        found: dict[str, None] = {}
+        while len(found) < count:
+            found[new_entry_id(self.tree)] = None
+        return list(found)
 
     def read_all(self, heads: Iterable[EntryHead]) -> tuple[Entry, ...]:
         """The entries of many heads. Blocks."""
@@ -123,7 +130,7 @@ class SessionMemory:
     def drop_from(self, entry_id: str) -> tuple[str, ...]:
         """Moves the leaf to the parent of an entry of the path; the ids that left the path, oldest first."""
         parent_id = self.tree.parent(entry_id)
-        dropped = self._ids_behind(parent_id)
+        dropped = ids_behind(self.tree, parent_id)
         self.tree = self.tree.with_leaf(parent_id)
         self.live.hide(dropped)
         return dropped
@@ -133,7 +140,7 @@ class SessionMemory:
         before = self.tree.leaf_id
         self.tree = self.tree.with_leaf(end.leaf_id)
         self.live.messages, self.live.entry_ids = list(end.messages), list(end.entry_ids)
-        return () if before == end.leaf_id else self._ids_behind(before)
+        return () if before == end.leaf_id else ids_behind(self.tree, before)
 
     def read_maintained(self, check: Checkpoint, *, with_earlier_lists: bool) -> tuple[Entry, ...]:
         """The live entries, oldest first; before them, if wanted, the compactions whose file lists the newest
@@ -142,15 +149,6 @@ class SessionMemory:
         if not with_earlier_lists:
             return live
         return (*self._live_path.read_earlier_lists(live, self.tree, self.bodies, check), *live)
-
-    def _ids_behind(self, ancestor_id: str | None) -> tuple[str, ...]:
-        """The entries of the path behind an ancestor of the leaf, oldest first; all of them for None."""
-        found: list[str] = []
-        entry_id = self.tree.leaf_id
-        while entry_id is not None and entry_id != ancestor_id:
-            found.append(entry_id)
-            entry_id = self.tree.parent(entry_id)
-        return tuple(reversed(found))
 
     async def refresh(self) -> None:
         """Rebuilds the live messages from the tree and lets go of what they do not reach, in a thread.

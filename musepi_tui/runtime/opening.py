@@ -15,7 +15,7 @@ from musepi_tui.base.ids import new_session_id
 from musepi_tui.runtime.options import RuntimeOptions, SessionChoice
 from musepi_tui.session.entries import Entry, LoadIssue, SessionHeader
 from musepi_tui.session.migrate import VERSION
-from musepi_tui.storage.paths import resolve_path, session_folder, session_path
+from musepi_tui.storage.paths import expand_home, resolve_path, session_folder, session_path
 
 TAIL_ENTRIES = 100
 """Entries read for the first screen of a stored session: as many as rows, for those that take only one."""
@@ -57,7 +57,7 @@ class Opened:
 def session_override(options: RuntimeOptions) -> Path | None:
     """The folder of sessions that the settings name instead of the usual one."""
     folder = options.settings.values.session.dir
-    return None if folder is None else Path(folder).expanduser()
+    return None if folder is None else expand_home(folder)
 
 
 def open_quickly(choice: SessionChoice, options: RuntimeOptions) -> Opened:
@@ -149,14 +149,9 @@ def _open_stored(path: Path, options: RuntimeOptions) -> Opened:
 
 
 def _with_way_out(error: NotASessionFileError, path: Path) -> NotASessionFileError:
-    """The error with the command that makes a session of the file: one of another program, or one that has
-    lost its header."""
+    """The error with the command that makes a session of the file, where there is one."""
     # deferred: only for a file that is refused
-    from musepi_tui.storage.importers import SourceKind, detect_source
+    from musepi_tui.storage.importers import find_import_command
 
-    try:
-        is_of_others = detect_source(path) in (SourceKind.CLAUDE, SourceKind.CODEX)
-        command = "import" if is_of_others else "import --salvage"
-    except SessionError:
-        return error
-    return NotASessionFileError(f"{error}; try: musepi sessions {command} {path}")
+    command = find_import_command(path)
+    return error if command is None else NotASessionFileError(f"{error}; try: {command}")

@@ -3,14 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from musepi_tui.base.errors import MusepiError, SessionError
 from musepi_tui.context.edits import Edits
-from musepi_tui.context.livetail import LiveTail, read_live_tail
+from musepi_tui.context.estimate import Estimator
+from musepi_tui.context.livetail import NO_TAIL, LiveTail, extend_live_tail, read_live_tail
 from musepi_tui.context.offload import OffloadPlan
-from musepi_tui.context.prune import PruneOptions, stale_edits, threshold_edits
+from musepi_tui.context.prune import PruneOptions, is_cache_cold, stale_edits, threshold_edits
 from musepi_tui.context.rescue import drop_images, truncation_plan
 from musepi_tui.context.shake import AGGRESSIVE, GENTLE, ShakeConfig, dedup_plan, shake_plan
 from musepi_tui.maintenance.facts import Outcome
@@ -29,6 +30,12 @@ ARTIFACT = "shake"
 
 Seal: TypeAlias = Callable[[], None]
 """Called right before edits are stored; from then on it is too late to cancel."""
+
+_Decide: TypeAlias = Callable[[LiveTail, Estimator, PruneOptions], Edits]
+_Place: TypeAlias = tuple[int, str | None]
+"""Generation and leaf of the history."""
+
+_Basis: TypeAlias = tuple[_Place, Estimator, PruneOptions, bool]
 
 NOTHING = Outcome(ok=True)
 _LOG = logging.getLogger("musepi.maintenance")
@@ -66,7 +73,8 @@ class Pruner:
     def __init__(self, services: Services, artifacts: ArtifactSink) -> None:
         self._services = services
         self._artifacts = artifacts
-        self._tail: tuple[tuple[int, str | None], LiveTail] | None = None
+        self._tail: tuple[_Place, LiveTail] = (-1, None), NO_TAIL
+        self._barren: dict[_Decide, _Basis | None] = {}
 
     async def perform(self, step: PruneStale | PruneThreshold | Dedup | Rescue) -> Outcome:
         """Does what the policy asks for."""
@@ -85,12 +93,11 @@ class Pruner:
         options = prune_options(self._services)
         if not options.supersede_reads and not options.drop_useless:
             return NOTHING
-        return await self._apply(lambda tail: stale_edits(tail, self._services.tokens.estimate, options))
+        return await self._prune(stale_edits, options)
 
     async def prune_threshold(self) -> Outcome:
         """Blanks old results."""
-        options = prune_options(self._services)
-        return await self._apply(lambda tail: threshold_edits(tail, self._services.tokens.estimate, options))
+        return await self._prune(threshold_edits, prune_options(self._services))
 
     async def dedup(self) -> Outcome:
         """Moves results that a later one repeats to an artifact."""
@@ -127,17 +134,43 @@ class Pruner:
                 estimate = self._services.tokens.estimate
                 return (await self._offload(lambda tail: truncation_plan(tail, estimate, needed_tokens)))[0]
 
+    async def _prune(self, decide: _Decide, options: PruneOptions) -> Outcome:
+        """Blanks what ``decide`` finds. What found nothing is not asked again until something it depends on
+        has changed: the end of a turn and the next prompt look at the same conversation."""
+        estimate = self._services.tokens.estimate
+        basis = self._basis(options)
+        if basis is not None and self._barren.get(decide) == basis:
+            return NOTHING
+        edits = await self._find(lambda tail: decide(tail, estimate, options))
+        if not edits:
+            self._barren[decide] = self._basis(options)
+        return await self._store(edits)
+
+    def _basis(self, options: PruneOptions) -> _Basis | None:
+        """All that pruning depends on, as far as it is known without a look at the session."""
+        place, tail = self._tail
+        if place != self._place():
+            return None
+        is_cold = is_cache_cold(tail, options.now_ms)
+        return place, self._services.tokens.estimate, replace(options, now_ms=None), is_cold
+
+    def _place(self) -> _Place:
+        history = self._services.history
+        return history.generation, history.tree.leaf_id
+
     async def _find(self, find: Callable[[LiveTail], T]) -> T:
         """What ``find`` makes of the live tail, worked out in a thread."""
         return await run_stoppable(lambda check: find(self._read_tail(check)))
 
     def _read_tail(self, check: Checkpoint) -> LiveTail:
-        """The live tail. Two passes over an unchanged one share it."""
-        history = self._services.history
-        place = (history.generation, history.tree.leaf_id)
-        if self._tail is None or self._tail[0] != place:
-            self._tail = place, read_live_tail(history.read_live(check))
-        return self._tail[1]
+        """The live tail. Passes over an unchanged one share it; one that only grew is added to."""
+        place = self._place()
+        before, tail = self._tail
+        if before != place:
+            path = self._services.history.read_live(check)
+            tail = extend_live_tail(tail, path) or read_live_tail(path)
+            self._tail = place, tail
+        return tail
 
     async def _apply(self, find: Callable[[LiveTail], Edits]) -> Outcome:
         return await self._store(await self._find(find))
@@ -162,7 +195,7 @@ class Pruner:
     async def _save(self, plan: OffloadPlan) -> str | None:
         """The id of the artifact; None when it cannot be stored. The session file has the texts anyway."""
         try:
-            return await asyncio.to_thread(self._artifacts.save, ARTIFACT, plan.artifact_text())
+            return await asyncio.to_thread(lambda: self._artifacts.save(ARTIFACT, plan.artifact_text()))
         except (OSError, MusepiError) as error:
             _LOG.warning("the texts of a shake could not be stored: %s", error)
             return None

@@ -2,6 +2,7 @@
 
 from musepi_tui.context.usage import usable_usage
 from musepi_tui.runtime.history import History
+from musepi_tui.runtime.live import ids_behind
 
 
 class Relief:
@@ -22,9 +23,9 @@ class Relief:
         """What to take off the newest billed figure."""
         if not self._tokens or self._entry_id != self._billed_id():
             return 0
-        tree = self._history.tree
-        is_here = self._leaf_id is None or tree.path().index_of(self._leaf_id) is not None
-        return self._tokens if is_here else 0
+        # Only behind that answer: what lies before it may be a whole session.
+        here = (None, self._entry_id, *ids_behind(self._history.tree, self._entry_id))
+        return self._tokens if self._leaf_id in here else 0
 
     def note(self, tokens: int) -> None:
         """So much was taken out now, estimated."""

@@ -99,11 +99,15 @@ def _summary_in(data: bytes, *, is_chat: bool) -> str:
     try:
         answer = as_object(json.loads(data)) or {}
     except ValueError as error:
-        raise MaintenanceError("compaction.remoteEndpoint answered with something that is no JSON") from error
+        raise MaintenanceError(
+            "compaction.remoteEndpoint answered with no JSON; check its address, or unset it."
+        ) from error
     found = _chat_text(answer) if is_chat else as_text(answer.get("summary"))
     if found is None:
         wanted = "choices[0].message.content" if is_chat else "summary"
-        raise MaintenanceError(f"compaction.remoteEndpoint answered without {wanted}")
+        raise MaintenanceError(
+            f"compaction.remoteEndpoint answered without {wanted}; check its address, or unset it."
+        )
     return found
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from types import TracebackType
 
 from musepi_tui.base.clock import Clock
 from musepi_tui.base.errors import ErrorKind, ProviderError
@@ -50,7 +51,10 @@ def is_retryable(error: ProviderError, limits: RetryLimits) -> bool:
 
 
 class RetryWait:
-    """The retries of one request: counts, announces, waits; Esc ends the wait."""
+    """The retries of one request: counts, announces, waits; Esc ends the wait.
+
+    For a ``with`` block: tries that the block breaks off, by a cancel for one, get their end too.
+    """
 
     def __init__(
         self,
@@ -64,6 +68,17 @@ class RetryWait:
         self._emit = emit
         self._cancels = cancels
         self._attempt = 0
+
+    def __enter__(self) -> "RetryWait":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._finish(success=False, error="Retry cancelled")
 
     def allows(self, error: ProviderError, *, has_answered: bool) -> bool:
         """Whether another try follows this failure: it may help, and not all tries are used.
@@ -83,11 +98,7 @@ class RetryWait:
         self._attempt += 1
         delay_s = delay_before(self._attempt, self._limits, error.retry_after_s)
         self._emit(RetryScheduled(self._attempt, self._limits.max_retries, delay_s, str(error)))
-        try:
-            await self._sleep(delay_s)
-        except asyncio.CancelledError:
-            self._finish(success=False, error="Retry cancelled")
-            raise
+        await self._sleep(delay_s)
 
     def succeeded(self) -> None:
         """The answer came."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from musepi_tui.providers.types import Model
 from musepi_tui.runtime.bus import EventBus, Subscription
 from musepi_tui.runtime.events import IntentSettled, Phase, QueueChanged, SessionView
-from musepi_tui.runtime.intents import Intent, SubmitPrompt
+from musepi_tui.runtime.intents import EditorChanged, Intent, SubmitPrompt
 from musepi_tui.runtime.opening import Opened, open_quickly
 from musepi_tui.runtime.options import RuntimeOptions
 from musepi_tui.runtime.outcome import Outcome
@@ -173,6 +173,9 @@ class SessionRuntime:
             if isinstance(intent, SubmitPrompt):
                 self._early.append((intent_id, intent))
                 self._bus.emit(QueueChanged(self._early_texts(), ()))
+            elif isinstance(intent, EditorChanged) and self._stage.desk is not None:
+                self._stage.desk.post.idle.note_editor(empty=intent.empty)
+                settle(None)
             else:
                 settle(STILL_LOADING)
             return

@@ -62,6 +62,20 @@ class Stage:
             self.phase = phase
             self._bus.emit(PhaseChanged(phase))
 
+    def hold(self) -> None:
+        """Another session is about to be opened: what is sent waits for it, and here nothing begins by
+        itself."""
+        self.set_phase(Phase.LOADING)
+        if self.desk is not None:
+            self.desk.post.idle.stop()
+
+    def release(self) -> None:
+        """The open session stays."""
+        self.set_phase(Phase.IDLE)
+        if self.desk is not None:
+            self.desk.post.idle.restart()
+        self.changed()
+
     def view(self, steering: tuple[str, ...]) -> SessionView:
         """The session as it is now; ``steering`` waits until it is loaded."""
         if self.desk is not None:
@@ -87,7 +101,7 @@ class Stage:
         try:
             shared = await self._share()
             self._shared = shared
-            desk = await self._build(self.opened, shared)
+            desk = await _build(self.opened, shared, None)
         except MusepiError as error:
             self.fail(str(error))
             return
@@ -118,44 +132,39 @@ class Stage:
         Extensions that are ``asked`` may stop it. Whatever fails, this one stays as it is; also when it has
         entries that can be written nowhere, not even to a rescue file.
         """
-        if self._shared is None:
-            settle(STILL_LOADING)
-            return False
-        is_there = False
         previous = None if self.desk is None else _file_of(self.desk)
-        self.set_phase(Phase.LOADING)
+        desk = await self._replace(prepare, settle, asked)
+        if desk is not None and asked is not None and self._shared is not None:
+            await _tell_switched(self._shared, asked.reason, previous, desk)
+        return desk is not None
+
+    async def _replace(
+        self, prepare: "Prepare", settle: Settle, asked: "BeforeSwitch | None"
+    ) -> "Desk | None":
+        """The desk of the other session, which can be worked at from now on; None when it is not there."""
+        self.hold()
+        desk: Desk | None = None
         try:
+            if self._shared is None:
+                raise SessionError(STILL_LOADING)
             if asked is not None:
-                await self._ask_extensions(asked)
+                await _ask_extensions(self._shared, asked)
             prepared = await asyncio.to_thread(prepare)
-            desk = await self._build(prepared.opened, self._shared)
-            await self._give_back_for(desk)
+            built = await _build(prepared.opened, self._shared, self.desk)
+            await self._give_back_for(built)
         except MusepiError as error:
             settle(str(error))
         else:
-            self._take_over(desk, prepared)
+            self._take_over(built, prepared)
             settle(None, prepared.data)
-            is_there = True
-            if asked is not None:
-                await self._tell_extensions(asked.reason, previous, desk)
+            desk = built
         finally:
             settle(STOPPED_UNEXPECTEDLY)
-            self.set_phase(Phase.IDLE)
-            self.changed()
-        return is_there
-
-    async def _ask_extensions(self, asked: "BeforeSwitch") -> None:
-        """Raises ``SessionError`` when an extension stops the switch."""
-        stopped_by = None if self._shared is None else await self._shared.extensions.before_switch(asked)
-        if stopped_by is not None:
-            raise SessionError(f"The extension {stopped_by} stopped this.")
-
-    async def _tell_extensions(self, reason: str, previous: str | None, desk: "Desk") -> None:
-        from musepi_tui.extensions.points import Switched  # deferred: see TYPE_CHECKING above
-
-        if self._shared is not None:
-            event = Switched(reason, previous, _file_of(desk))
-            await self._shared.extensions.switched(event)
+            if desk is None:
+                self.release()
+            else:
+                self.changed()
+        return desk
 
     async def hand_over(self, prepare: "Prepare", seal: Callable[[], None]) -> "Services":
         """A session made from the open one takes its place, and the worker goes on there with all it has to
@@ -165,6 +174,7 @@ class Stage:
         ``seal`` is called when it is too late for a cancel.
         """
         from musepi_tui.extensions.points import BeforeSwitch  # deferred: see TYPE_CHECKING above
+        from musepi_tui.runtime.saving import run_through_cancel
         from musepi_tui.runtime.switching import forget_prepared
 
         old, shared = self.desk, self._shared
@@ -176,9 +186,10 @@ class Stage:
         seal()
         self.set_phase(Phase.LOADING)
         try:
-            prepared = await asyncio.to_thread(prepare)
+            # A cancel, which only closing brings here, would leave a file that nobody has entered.
+            prepared = await run_through_cancel(prepare)
             try:
-                desk = await self._build(prepared.opened, shared, takes_over=True)
+                desk = await _build(prepared.opened, shared, old, takes_over=True)
                 await self._give_back_for(desk)
             except BaseException:
                 forget_prepared(prepared)
@@ -189,7 +200,6 @@ class Stage:
         finally:
             self.set_phase(Phase.MAINTAINING)
             self.changed()
-        await self._tell_extensions("handoff", _file_of(old), desk)
         return desk.services
 
     async def switch_file(self, prepare: "Prepare", restore: "Prepare", settle: Settle) -> None:
@@ -197,18 +207,18 @@ class Stage:
 
         When ``prepare`` fails the session is opened again with ``restore``.
         """
-        if self.desk is None:
+        left = self.desk
+        if left is None:
             settle(self.failure)
             return
-        self.set_phase(Phase.LOADING)
+        self.hold()
         try:
-            await self._store(self.desk)
+            await self._store(left)
         except MusepiError as error:
             settle(str(error))
-            self.set_phase(Phase.IDLE)
-            self.changed()
+            self.release()
             return
-        await self.desk.close()
+        await left.close()
         reopened: list[str] = []
 
         def attempt() -> "Prepared":
@@ -222,6 +232,7 @@ class Stage:
             settle(error or (reopened[0] if reopened else None), data)
 
         if not await self.switch(attempt, settled):
+            left.post.idle.stop()
             self.desk = None
             self.fail(reopened[0] if reopened else LOAD_FAILED)
 
@@ -281,26 +292,12 @@ class Stage:
             self._bus,
             self._children,
             self._cancels,
+            assembly.approvals_for(self._options, self._bus),
             self.set_phase,
             extensions,
             host,
             self.hand_over,
         )
-
-    async def _build(self, opened: Opened, shared: "Shared", *, takes_over: bool = False) -> "Desk":
-        from musepi_tui.runtime.assembly import build_desk  # deferred: see TYPE_CHECKING above
-        from musepi_tui.runtime.sessions import load_wholly
-
-        stored = await asyncio.to_thread(load_wholly, opened, self._options)
-        stored = replace(stored, takes_over=takes_over)
-        try:
-            desk = build_desk(shared, stored, self.desk)
-            await _measure(desk, self.desk)
-        except BaseException:
-            stored.file.close()
-            stored.loaded.bodies.close()
-            raise
-        return desk
 
     def _take_over(self, desk: "Desk", prepared: "Prepared") -> None:
         self._enter(desk, prepared.opened, prepared.reason)
@@ -311,7 +308,13 @@ class Stage:
     def _enter(self, desk: "Desk", opened: Opened, reason: Reason) -> None:
         self.opened = opened
         self.desk = desk
+        desk.approvals.forget_grants()
         self.failure = self._handed_off = None
+        if self._shared is not None:
+            services = desk.services
+            self._shared.host.serve(
+                services.gateway, desk.workplace.cwd, desk.history.header.id, desk.history.saver.path
+            )
         # A worker that goes on here is in the middle of its maintenance.
         self.set_phase(Phase.MAINTAINING if desk.worker.busy else Phase.IDLE)
         self._bus.emit(SessionReady(self.view(()), reason))
@@ -355,6 +358,37 @@ def _find_in_tail(opened: Opened, entry_id: str) -> Entry:
 
 def _head(entry: Entry) -> EntryHead:
     return EntryHead(entry.id, entry.parent_id, entry.type, entry.timestamp)
+
+
+async def _build(opened: Opened, shared: "Shared", old: "Desk | None", *, takes_over: bool = False) -> "Desk":
+    """The desk for a session; ``takes_over``: the worker of the ``old`` one is going to go on there."""
+    from musepi_tui.runtime.assembly import build_desk  # deferred: see TYPE_CHECKING above
+    from musepi_tui.runtime.sessions import load_wholly
+
+    stored = await asyncio.to_thread(load_wholly, opened, shared.options)
+    stored = replace(stored, takes_over=takes_over)
+    try:
+        desk = build_desk(shared, stored, old)
+        await _measure(desk, old)
+    except BaseException:
+        stored.file.close()
+        stored.loaded.bodies.close()
+        raise
+    return desk
+
+
+async def _ask_extensions(shared: "Shared", asked: "BeforeSwitch") -> None:
+    """Raises ``SessionError`` when an extension stops the switch."""
+    stopped_by = await shared.extensions.before_switch(asked)
+    if stopped_by is not None:
+        raise SessionError(f"The extension {stopped_by} stopped this.")
+
+
+async def _tell_switched(shared: "Shared", reason: str, previous: str | None, desk: "Desk") -> None:
+    """Tells extensions that another session is open."""
+    from musepi_tui.extensions.points import Switched  # deferred: see TYPE_CHECKING above
+
+    await shared.extensions.switched(Switched(reason, previous, _file_of(desk)))
 
 
 async def _measure(desk: "Desk", old: "Desk | None") -> None:

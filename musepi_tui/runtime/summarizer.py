@@ -26,11 +26,12 @@ from musepi_tui.runtime.candidates import (
     is_harmony,
     next_action,
 )
-from musepi_tui.runtime.events import Event, SummaryRetryEnded, SummaryRetryScheduled, SummaryRetryStarted
+from musepi_tui.runtime.events import Event
 from musepi_tui.runtime.gateway import ModelGateway
 from musepi_tui.runtime.staging import Ask, Gate, Staged, SummaryMemory, summarize_in_stages
 from musepi_tui.runtime.summary_call import Caller, Progress, Tally
 from musepi_tui.runtime.summary_requests import Extras, Piece, PieceMaker
+from musepi_tui.runtime.summary_retries import SummaryRetries
 from musepi_tui.runtime.threads import run_stoppable, stopping
 from musepi_tui.session.messages import Message, Usage
 from musepi_tui.settings.schema import RetrySettings
@@ -150,25 +151,23 @@ class _Work:
         """Asks one candidate after the other until nothing is missing."""
         waiting = self._usable(self._chain.candidates)
         self.tally.begin([piece.name for piece in self._pieces], 1)
-        attempt = 0
-        while True:
-            candidate, *rest = waiting
-            error = await self._ask_missing(candidate)
-            if attempt:
-                self._tools.emit(
-                    SummaryRetryEnded(error is None, attempt, None if error is None else str(error))
-                )
-            if error is None:
-                return
-            action = self._after(candidate, error, rest, attempt)
-            if action is None:
-                raise error
-            if isinstance(action, Wait):
-                attempt += 1
-                await self._wait(action.delay_s, attempt, error)
-            else:
-                waiting, attempt = action.candidates, 0
-                self._tools.tell(notices.next_candidate(candidate.name, waiting[0].name, str(error)))
+        tools = self._tools
+        with SummaryRetries(tools.clock, tools.emit, tools.retry.max_retries) as retries:
+            while True:
+                candidate, *rest = waiting
+                error = await self._ask_missing(candidate)
+                retries.ended(error)
+                if error is None:
+                    return
+                action = self._after(candidate, error, rest, retries.attempt)
+                if action is None:
+                    raise error
+                if isinstance(action, Wait):
+                    await retries.wait(action.delay_s, error)
+                else:
+                    waiting = action.candidates
+                    retries.start_over()
+                    tools.tell(notices.next_candidate(candidate.name, waiting[0].name, str(error)))
 
     def finished(self, text: str) -> Summary:
         """The summary with this text, once nothing is missing."""
@@ -185,17 +184,6 @@ class _Work:
     ) -> NextAction:
         following = after_failure(candidate, error, rest)
         return next_action(error, attempt, following, self._tools.retry, manual=self._manual)
-
-    async def _wait(self, delay_s: float, attempt: int, error: MusepiError) -> None:
-        """Waits for the next try; a wait that is cancelled ends the retries."""
-        most = self._tools.retry.max_retries
-        self._tools.emit(SummaryRetryScheduled(attempt, most, delay_s, str(error)))
-        try:
-            await self._tools.clock.sleep(delay_s)
-        except asyncio.CancelledError:
-            self._tools.emit(SummaryRetryEnded(success=False, attempt=attempt, error="Retry cancelled"))
-            raise
-        self._tools.emit(SummaryRetryStarted(attempt))
 
     def _usable(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
         """The candidates whose window holds every request. Raises when there is none."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from musepi_tui.base.clock import Clock
 from musepi_tui.base.errors import MaintenanceError
 from musepi_tui.base.resources import read_prompt
+from musepi_tui.context.fileops import upsert_files
 from musepi_tui.context.merge import clean_answer, validate_summary
 from musepi_tui.context.usage import sum_usage
 from musepi_tui.providers.types import BlockDelta, Model, Request, StreamDone, StreamError, StreamEvent
+from musepi_tui.runtime.answers import read_answer
 from musepi_tui.runtime.candidates import Candidate
 from musepi_tui.runtime.gateway import ModelGateway
 from musepi_tui.runtime.remote_summary import ask_endpoint
@@ -45,10 +47,10 @@ class Tally:
     ``PROGRESS_INTERVAL_S``."""
 
     def __init__(self, clock: Clock, report: Callable[[Progress], None]) -> None:
-        self.spent: list[Usage] = []
         self.is_staged = False
         self._clock = clock
         self._report = report
+        self._spent: list[Usage] = []
         self._requests: dict[str, _Requests] = {}
         self._input_tokens = 0
         self._output_chars = 0
@@ -57,7 +59,7 @@ class Tally:
     @property
     def usage(self) -> Usage | None:
         """What all requests took together, failed ones included."""
-        return sum_usage(self.spent)
+        return sum_usage(self._spent)
 
     def begin(self, pieces: Iterable[str], requests: int) -> None:
         """Each of these pieces is (again) at its start and will take that many requests."""
@@ -79,11 +81,18 @@ class Tally:
         self._requests[piece].done += 1
         self._tell()
 
-    def grew(self, chars: int) -> None:
-        """An answer became longer by that many characters."""
-        self._output_chars += chars
-        if self._clock.monotonic() - self._reported_s >= PROGRESS_INTERVAL_S:
-            self._tell()
+    def watch(self, event: StreamEvent) -> None:
+        """An answer grows, or has ended and says what it took."""
+        match event:
+            case BlockDelta():
+                self._output_chars += len(event.delta)
+                if self._clock.monotonic() - self._reported_s >= PROGRESS_INTERVAL_S:
+                    self._tell()
+            case StreamDone(message) | StreamError(message):
+                if message.usage is not None:
+                    self._spent.append(message.usage)
+            case _:
+                pass
 
     def _tell(self) -> None:
         self._reported_s = self._clock.monotonic()
@@ -111,7 +120,8 @@ class Caller:
             text = await ask_endpoint(self._candidate, self._gateway, prompt)
         else:
             text = await self._ask_model(self._candidate.model, prompt, limit_tokens)
-        cleaned = clean_answer(text)
+        # The list of files is ours to write: an answer of nothing else is an empty one.
+        cleaned = upsert_files(clean_answer(text), "")
         validate_summary(cleaned)
         return cleaned
 
@@ -130,26 +140,8 @@ class Caller:
 
     async def _request(self, model: Model, prompt: str, limit_tokens: int) -> AssistantMessage:
         """The complete answer. What it cost is noted, whatever became of it."""
-        stream = self._gateway.open(model, self._build_request(prompt, limit_tokens))
-        try:
-            async for event in stream:
-                if isinstance(event, BlockDelta):
-                    self._tally.grew(len(event.delta))
-                message = self._finished(event)
-                if message is not None:
-                    return message
-        finally:
-            await stream.aclose()
-        raise MaintenanceError(f"The answer of {model.key} ended without an end.")
-
-    def _finished(self, event: StreamEvent) -> AssistantMessage | None:
-        if not isinstance(event, StreamDone | StreamError):
-            return None
-        if event.message.usage is not None:
-            self._tally.spent.append(event.message.usage)
-        if isinstance(event, StreamError):
-            raise event.error
-        return event.message
+        request = self._build_request(prompt, limit_tokens)
+        return await read_answer(self._gateway.open(model, request), self._tally.watch)
 
     def _build_request(self, prompt: str, limit_tokens: int) -> Request:
         request = self._gateway.request(

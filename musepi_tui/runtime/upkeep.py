@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from musepi_tui.base.errors import MusepiError
 from musepi_tui.runtime.context_figures import context_figures
 from musepi_tui.runtime.idle import IdleClock
 from musepi_tui.runtime.intents import (
@@ -18,9 +17,8 @@ from musepi_tui.runtime.intents import (
     Shake,
     Touch,
 )
-from musepi_tui.runtime.navigate import after_move
 from musepi_tui.runtime.services import Services
-from musepi_tui.runtime.settling import BUSY, STOPPED_UNEXPECTEDLY, Settle
+from musepi_tui.runtime.settling import STOPPED_UNEXPECTEDLY, Settle
 from musepi_tui.runtime.worker import Worker
 
 MaintenanceIntent: TypeAlias = (
@@ -62,9 +60,7 @@ class Upkeep:
                 settle(None)
             case MeasureContext():
                 self.services.children.start("context", self._measure(settle))
-            case MoveLeaf(entry_id):
-                self.services.children.start("leaf", self._move_leaf(entry_id, settle))
-            case NavigateTree():
+            case MoveLeaf() | NavigateTree():
                 self.worker.navigate(intent, settle)
             case EditorChanged() | Touch():
                 self._note_person(intent)
@@ -84,17 +80,3 @@ class Upkeep:
             settle(None, await context_figures(self.services))
         finally:
             settle(STOPPED_UNEXPECTEDLY)  # counts only when the line above did not
-
-    async def _move_leaf(self, entry_id: str, settle: Settle) -> None:
-        if self.worker.busy:
-            settle(BUSY)
-            return
-        try:
-            moved = await self.services.history.move_leaf(entry_id)
-            if moved is not None:
-                after_move(self.services, moved)
-            settle(None)
-        except MusepiError as error:
-            settle(str(error))
-        finally:
-            settle(STOPPED_UNEXPECTEDLY)

@@ -25,11 +25,11 @@ from musepi_tui.runtime.event_json import result_json
 from musepi_tui.runtime.events import AgentSettled, Notice, Phase
 from musepi_tui.runtime.failed_turn import failed_ids
 from musepi_tui.runtime.history import History
-from musepi_tui.runtime.intents import NavigateTree
+from musepi_tui.runtime.intents import MoveLeaf, NavigateTree
 from musepi_tui.runtime.jobs import CompactJob, HandoffJob, IdleJob, Job, NavigateJob, Prompt, ShakeJob
 from musepi_tui.runtime.loop import INTERRUPTED, MENDED_KINDS, Turn, TurnHooks
 from musepi_tui.runtime.maintainer import Maintainer
-from musepi_tui.runtime.navigate import Navigation
+from musepi_tui.runtime.navigate import navigate
 from musepi_tui.runtime.post import Post
 from musepi_tui.runtime.pruner import ShakeResult
 from musepi_tui.runtime.queue import Delivery, MessageQueue, QueuedMessage
@@ -38,6 +38,9 @@ from musepi_tui.runtime.settling import BUSY, STOPPED_UNEXPECTEDLY, Settle
 from musepi_tui.runtime.tasks import CancelKind, cancel_once
 from musepi_tui.runtime.tokens import TokenService
 from musepi_tui.session.messages import AssistantMessage, ToolResultMessage, UserMessage
+
+SKIPPED: Mapping[str, Any] = {"skipped": True}
+"""What an idle pass settles with that had nothing to do or whose conditions did not hold (contract 3.2)."""
 
 
 class Worker:
@@ -123,7 +126,13 @@ class Worker:
         if not self._running:
             self._start(IdleJob(settle))
         elif settle is not None:
-            settle(None, {"skipped": True})
+            settle(None, SKIPPED)
+
+    def keep_off_idle(self, *, cancels: bool) -> bool:
+        """The person has begun to type: whether an idle pass gives way to that. One that is still being
+        prepared will find it out by itself; one that runs does where it is to be cancelled."""
+        is_there = any(isinstance(job, IdleJob) for job in (self._current, *self._jobs))
+        return is_there and (self._maintainer.running is None or (cancels and self._maintainer.cancel()))
 
     def shake(self, mode: Literal["elide", "images"], settle: Settle) -> None:
         """Frees room without a model; refused while something else is being done."""
@@ -139,7 +148,7 @@ class Worker:
         else:
             self._start(HandoffJob(focus, settle))
 
-    def navigate(self, intent: NavigateTree, settle: Settle) -> None:
+    def navigate(self, intent: NavigateTree | MoveLeaf, settle: Settle) -> None:
         """Goes on from another entry; refused while something else is being done."""
         if self._running:
             settle(BUSY)
@@ -215,6 +224,10 @@ class Worker:
             self.last = turn
             self._services.history.saver.sync_soon()
             following = await self._after(turn)
+            if following is not None and self._jobs:
+                # A pass somebody asked for while this was being decided goes first.
+                self._jobs.append(following)
+                return
 
     async def _after(self, turn: Turn) -> Prompt | None:
         """Every way a turn can end comes through here: maintenance, then how it goes on."""
@@ -272,7 +285,8 @@ class Worker:
         """Maintenance before a prompt is sent to a conversation that goes on."""
         if job.messages and self._services.history.messages:
             newest = max(message.submission for message in job.messages)
-            await self._consider(PromptPending(_count(job.messages, self._services.tokens), newest))
+            tokens = await asyncio.to_thread(_count, job.messages, self._services.tokens)
+            await self._consider(PromptPending(tokens, newest))
 
     async def _boundary(self, message: AssistantMessage) -> None:
         """Maintenance between the results of a step and the next request."""
@@ -290,9 +304,7 @@ class Worker:
 
     async def _compact_idle(self, job: IdleJob) -> None:
         stop = await self._consider(IdleElapsed())
-        if job.settle is not None:
-            result = self._result_of_pass()
-            job.settle(None if stop is None else stop.error, result or {"skipped": True})
+        job.end(STOPPED_UNEXPECTEDLY if stop is None else stop.error, self._result_of_pass() or SKIPPED)
 
     async def _work_by_hand(self, job: ShakeJob | HandoffJob) -> None:
         maintainer, is_shake = self._maintainer, isinstance(job, ShakeJob)
@@ -310,15 +322,7 @@ class Worker:
 
     async def _navigate(self, job: NavigateJob) -> None:
         waiting = len(self._queue)
-        work = Navigation(self._services, job.intent)
-        child = self._services.children.start("navigation", work.run())
-        await self._services.cancels.watch(
-            child, CancelKind.BRANCH_SUMMARY, lambda: not work.sealed and cancel_once(child)
-        )
-        if child.cancelled():
-            job.settle(None, work.unmoved(cancelled=True, aborted=True))
-        else:
-            job.settle(*(child.result() or (STOPPED_UNEXPECTEDLY, None)))
+        job.settle(*await navigate(self._services, job.intent))
         if len(self._queue) > waiting:
             self._backlog.is_held = False  # typed meanwhile: it is sent now, wherever the session stands
 

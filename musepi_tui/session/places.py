@@ -8,7 +8,7 @@ PLACE_TYPES = frozenset({"message", "custom_message", "compaction", "branch_summ
 
 def place_of(tree: SessionTree) -> str | None:
     """The entry people see the session stand at; None before the first one."""
-    leaf = tree.display_leaf
-    if leaf is None:
-        return None
-    return next((head.id for head in reversed(tree.path(leaf)) if head.type in PLACE_TYPES), leaf)
+    leaf = place = tree.display_leaf
+    while place is not None and tree.head(place).type not in PLACE_TYPES:
+        place = tree.parent(place)
+    return leaf if place is None else place

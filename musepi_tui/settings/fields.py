@@ -6,6 +6,7 @@ its validators takes half as long as a whole bare Textual app needs to start.
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, field, fields, is_dataclass
 from types import NoneType, UnionType
@@ -49,6 +50,11 @@ def setting(*, default: T, description: str, at_least: float | None = None, abov
 def web_address(*, description: str) -> str | None:
     """A field that holds an http or https address, or nothing."""
     return field(default=None, metadata={"description": description, "is_address": True})
+
+
+def local_path(*, description: str) -> str | None:
+    """A field that holds the path of a file or folder here, ``~`` allowed, or nothing."""
+    return field(default=None, metadata={"description": description, "is_path": True})
 
 
 def known_settings(group: "type[DataclassInstance]", prefix: str = "") -> Iterator[KnownSetting]:
@@ -121,7 +127,15 @@ def _fit(value: JsonValue, info: Field[Any]) -> object:
             raise _Unfit
     if info.metadata.get("is_address") and isinstance(fitted, str) and not is_web_address(fitted):
         raise _Unfit
+    if info.metadata.get("is_path") and isinstance(fitted, str) and not _is_path(fitted):
+        raise _Unfit
     return fitted
+
+
+def _is_path(text: str) -> bool:
+    """Whether it can name a file here: one in the home folder of somebody unknown cannot."""
+    expanded = os.path.expanduser(text)  # noqa: PTH111 - never raises
+    return bool(text) and "\0" not in text and not expanded.startswith("~")
 
 
 def _fit_kind(value: JsonValue, kind: object) -> object:
@@ -168,6 +182,8 @@ def _expected(info: Field[Any]) -> str:
         return "an object"
     if info.metadata.get("is_address"):
         return "an http or https address"
+    if info.metadata.get("is_path"):
+        return "the path of a file or folder"
     at_least, above = info.metadata.get("at_least"), info.metadata.get("above")
     words = _in_words(info.type)
     if at_least is not None:

@@ -6,7 +6,7 @@ Keys are the camelCase forms of the attribute names. All of it is immutable.
 from typing import Literal, TypeAlias
 
 from musepi_tui.base.dataclass import dataclass
-from musepi_tui.settings.fields import setting, web_address
+from musepi_tui.settings.fields import local_path, setting, web_address
 
 Words: TypeAlias = tuple[str, ...]
 """A list of strings: an array in JSON, a tuple here."""
@@ -49,6 +49,9 @@ class CompactionSettings:
     )
     idle_timeout_seconds: int = setting(
         default=300, description="How long nothing has to happen first, in seconds: 60 to 3600."
+    )
+    idle_abort_on_input: bool = setting(
+        default=False, description="Cancel an idle pass that runs when something is typed into the editor."
     )
     model: str | Words | None = setting(
         default=None, description="Models that write summaries, tried in this order: provider/model[:level]."
@@ -144,9 +147,8 @@ class NetworkSettings:
         at_least=0,
         description="Longest wait a server may ask for; beyond it the request fails at once.",
     )
-    ca_file: str | None = setting(
-        default=None,
-        description="File with certificates to trust besides the system's, for a proxy of your own.",
+    ca_file: str | None = local_path(
+        description="File with certificates to trust besides the system's, for a proxy of your own."
     )
     allow_plain_http: Words = setting(
         default=(), description="Hosts outside your own network that may get a key over plain http."
@@ -195,9 +197,7 @@ class DisplaySettings:
 class SessionSettings:
     """How sessions are stored."""
 
-    dir: str | None = setting(
-        default=None, description="Folder of the session files instead of the usual one."
-    )
+    dir: str | None = local_path(description="Folder of the session files instead of the usual one.")
     foreign_roots: bool = setting(
         default=True,
         description="List sessions of pi, MusePi, omp, veyyon, Claude Code and Codex as well.",
@@ -252,6 +252,10 @@ class TerminalSettings:
     """What musepi asks of the terminal besides drawing."""
 
     title: bool = setting(default=True, description="Set the title of the terminal window.")
+    progress: Literal["auto", "always", "off"] = setting(
+        default="auto",
+        description="Show in the taskbar or tab that something runs; auto: in terminals known to do so.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

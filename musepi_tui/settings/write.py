@@ -1,10 +1,12 @@
-"""Changing the user's settings file: atomically, and only where it could be read (SAF-15)."""
+"""Changing the user's settings file: atomically, one process at a time, and only where it could be read
+(SAF-15, 27)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from musepi_tui.base.errors import SettingsError
-from musepi_tui.base.files import atomic_write, read_regular
+from musepi_tui.base.files import atomic_write, locked, read_regular
 from musepi_tui.base.types import JsonValue
 from musepi_tui.settings import jsonc
 from musepi_tui.settings.load import FILE_NAME, check_value
@@ -32,6 +34,8 @@ def set_key(config_dir: Path, key: str, value: JsonValue) -> None:
 
 def unset_key(config_dir: Path, key: str) -> bool:
     """Removes one key, known or not; false when the file did not have it. Raises ``SettingsError``."""
+    if not (config_dir / FILE_NAME).exists():
+        return False
     return _change_file(config_dir, lambda values: jsonc.remove_path(values, key))
 
 
@@ -41,17 +45,28 @@ def migrate_file(config_dir: Path) -> bool:
     The old file stays as ``settings.json.bak``. A broken file is left alone. Raises ``SettingsError``.
     """
     path = config_dir / FILE_NAME
+    if _outdated(path) is None:
+        return False
+    with _alone(path):
+        found = _outdated(path)  # another process may have been faster
+        if found is None:
+            return False
+        data, new = found
+        _write(path, new, backup=data)
+    return True
+
+
+def _outdated(path: Path) -> tuple[bytes, bytes] | None:
+    """What the file holds and what it should hold; None when it has no retired keys or cannot be read."""
     try:
         data = read_regular(path, jsonc.MAX_BYTES)
         values, _ = jsonc.parse_object(data)
     except (OSError, jsonc.BrokenJson):
-        return False
+        return None
     migrated = migrate(values)
     if not migrated.outdated:
-        return False
-    new = jsonc.dump_object(_without_folded_unknowns(values, migrated.values))
-    _write(path, new, backup=data)
-    return True
+        return None
+    return data, jsonc.dump_object(_without_folded_unknowns(values, migrated.values))
 
 
 def _without_folded_unknowns(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -66,6 +81,11 @@ def _without_folded_unknowns(old: dict[str, JsonValue], new: dict[str, JsonValue
 
 def _change_file(config_dir: Path, change: Callable[[dict[str, JsonValue]], bool]) -> bool:
     path = config_dir / FILE_NAME
+    with _alone(path):
+        return _change_alone(path, change)
+
+
+def _change_alone(path: Path, change: Callable[[dict[str, JsonValue]], bool]) -> bool:
     data = b""
     values: dict[str, JsonValue] = {}
     has_comments = False
@@ -87,14 +107,22 @@ def _change_file(config_dir: Path, change: Callable[[dict[str, JsonValue]], bool
     return True
 
 
-def _write(path: Path, data: bytes, *, backup: bytes | None) -> None:
-    """Writes through a link, for people who keep their settings elsewhere."""
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Keeps other processes from changing the file meanwhile. What the system refuses, here or in the block,
+    becomes a ``SettingsError``."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
-        target = path.resolve()
-        mode = None if target.exists() else _FILE_MODE
-        if backup is not None:
-            atomic_write(target.with_name(target.name + ".bak"), backup, mode=_FILE_MODE)
-        atomic_write(target, data, mode=mode)
+        with locked(path):
+            yield
     except OSError as error:
         raise SettingsError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def _write(path: Path, data: bytes, *, backup: bytes | None) -> None:
+    """Writes through a link, for people who keep their settings elsewhere. Raises ``OSError``."""
+    target = path.resolve()
+    mode = None if target.exists() else _FILE_MODE
+    if backup is not None:
+        atomic_write(target.with_name(target.name + ".bak"), backup, mode=_FILE_MODE)
+    atomic_write(target, data, mode=mode)

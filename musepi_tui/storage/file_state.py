@@ -31,7 +31,7 @@ class FileObject:
     """A file object, kept open so that places in it stay valid whatever happens to its name.
 
     ``end`` is how far it is known, ``line_start`` where its last line begins when that lacks its LF, else
-    ``end``. ``mark`` are the last bytes before ``end``.
+    ``end``. ``mark`` are the last bytes before ``end``, ``mtime_ns`` its time when that was looked at.
     """
 
     descriptor: int
@@ -40,12 +40,18 @@ class FileObject:
     line_start: int = 0
     can_append: bool = True
     mark: bytes = b""
+    mtime_ns: int = 0
 
     def note_end(self, end: int, line_start: int) -> None:
         """It is known up to ``end`` now."""
         self.end, self.line_start = end, line_start
         start = max(0, end - _MARK_BYTES)
         self.mark = os.pread(self.descriptor, end - start, start)
+        self.note_time()
+
+    def note_time(self) -> None:
+        """Whatever changed it last is known."""
+        self.mtime_ns = os.fstat(self.descriptor).st_mtime_ns
 
     def is_overwritten(self) -> bool:
         """Whether the bytes before ``end`` are not those they were."""
@@ -197,6 +203,7 @@ def _note_written(
     state.known.add(placed[1:] if is_glued else placed)
     file.end, file.line_start = end, start + data.rfind(b"\n") + 1
     file.mark = (data if len(data) >= _MARK_BYTES else file.mark + data)[-_MARK_BYTES:]
+    file.note_time()
     return is_glued
 
 

@@ -40,7 +40,9 @@ LAST_MS = 253_402_300_799_999
 MAX_TOKENS = 10**12
 """More than any model reads: a bigger number in a file is damage."""
 
-_PROMPT_TEXT = re.compile(r'"(?:text|content)":"((?:[^"\\]|\\.)*)')
+_PROMPT_TEXT = re.compile(r'"(?:text|content)":"((?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)')
+"""Up to the end of the window; an escape that is cut there is left out."""
+
 _STATUS_ROLES = frozenset({b"user", b"assistant", b"toolResult"})
 _PARSED_TYPES = frozenset({b"session_info", b"compaction", b"model_change"})
 
@@ -127,7 +129,7 @@ def _read_row(path: Path, descriptor: int, *, search: Search, known: Row | None)
     index = read_header(descriptor)
     header = header_of(path, index)
     status = os.fstat(descriptor)
-    look = _look(descriptor, status.st_size)
+    look = _look(descriptor, status.st_size, is_chain=index.version < 2)
     if known is not None and (known.info.id != header.id or known.info.size > status.st_size):
         known = None
     if search != "ends" and not look.is_whole and not look.has_late_name:
@@ -182,12 +184,14 @@ def _count(descriptor: int, start: int, size: int, known: Row | None) -> Tally |
 @dataclass(slots=True)
 class _Look:
     """What the bytes that were read say. ``has_late_name``: a name stands in the tail, so none is newer.
+    ``is_chain``: a file of version 1, whose entries have no ids and hang under the one before.
 
     ``recent`` are lines of messages, ``compacted_at`` and ``model_at`` how many stood before the last
     compaction and change of the model.
     """
 
     is_whole: bool = False
+    is_chain: bool = False
     messages: int = 0
     tally: Tally = field(default_factory=Tally)
     first_prompt: str = ""
@@ -200,12 +204,12 @@ class _Look:
     model: str = ""
 
 
-def _look(descriptor: int, size: int) -> _Look:
+def _look(descriptor: int, size: int, *, is_chain: bool) -> _Look:
     """What both ends of the file say; of a small file, what all of it says."""
     start = _Look()
     length = 0
     for length in (size,) if size <= WHOLE_BYTES else PREFIX_BYTES:
-        start = _Look(is_whole=length >= size)
+        start = _Look(is_whole=length >= size, is_chain=is_chain)
         _take_in(start, os.pread(descriptor, length, 0))
         if start.first_prompt or start.is_whole:
             break
@@ -236,7 +240,7 @@ def _take_in(look: _Look, data: bytes) -> None:
         if match is None:
             record = parse_record(line) if line else None
             if isinstance(record, Record):
-                _count_record(look.tally, record.fields)
+                _count_record(look, record.fields)
                 _take_in_record(look, record.fields, line)
             continue
         look.tally.add_match(match)
@@ -255,12 +259,14 @@ def _take_in(look: _Look, data: bytes) -> None:
                 _take_in_record(look, record.fields, line)
 
 
-def _count_record(tally: Tally, fields: Mapping[str, Any]) -> None:
-    entry_id = as_text(fields.get("id"))
+def _count_record(look: _Look, fields: Mapping[str, Any]) -> None:
+    entry_id, parent_id = as_text(fields.get("id")), as_text(fields.get("parentId"))
+    if look.is_chain:
+        entry_id, parent_id = "", None  # one branch, whatever its length
     if entry_id is not None and fields.get("type") != "session":
         is_mark = fields.get("customType") == LEAF_MARK
         kind = "message" if _is_handoff(fields) else str(fields.get("type"))
-        tally.add(kind, entry_id, as_text(fields.get("parentId")), is_mark=is_mark)
+        look.tally.add(kind, entry_id, parent_id, is_mark=is_mark)
 
 
 def _is_handoff(fields: Mapping[str, Any]) -> bool:

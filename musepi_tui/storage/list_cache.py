@@ -8,15 +8,12 @@ may be lost at any time.
 import contextlib
 import errno
 import json
-import os
 import re
-import sys
-import time
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from musepi_tui.base.files import atomic_write, make_private_folder, read_regular
+from musepi_tui.base.files import atomic_write, locked, make_private_folder, read_regular
 from musepi_tui.session.fields import as_object
 from musepi_tui.storage.glance import Row, SessionInfo
 from musepi_tui.storage.names import Name
@@ -27,22 +24,6 @@ FILE_NAME = "session-list.jsonl"
 VERSION = 3
 MAX_BYTES = 64 * 1024 * 1024
 """A bigger file is not one of ours: 64 MiB are the rows of 100,000 sessions."""
-
-LOCK_WAIT_S = 5.0
-_LOCK_PAUSE_S = 0.02
-_BUSY = frozenset({errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK})
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock_now(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _lock_now(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
 
 _UNKNOWN = -1
 """In place of a number nobody counted."""
@@ -142,7 +123,7 @@ class ListCache:
             return
         with contextlib.suppress(OSError):
             make_private_folder(self._path.parent)
-            with _locked(self._path):
+            with locked(self._path):
                 self._merge()
                 lines = sorted(self._lines.values(), key=_time_of, reverse=True)
                 text = "\n".join([json.dumps({"version": VERSION}), *lines, ""])
@@ -311,30 +292,3 @@ def _cached_of(line: str) -> CachedFile:
 
 def _known(number: int) -> int | None:
     return None if number == _UNKNOWN else number
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Generator[None]:
-    """Holds the lock of a state file (SAF-27). Raises ``OSError`` after ``LOCK_WAIT_S``.
-
-    Where the file system has no locks it goes on without: the file is replaced as a whole in any case.
-    """
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(path.with_name(f"{path.name}.lock"), flags, 0o600)
-    try:
-        until = time.monotonic() + LOCK_WAIT_S
-        while not _try_lock(descriptor):
-            if time.monotonic() > until:
-                raise TimeoutError(errno.ETIMEDOUT, "the lock is held by another process", str(path))
-            time.sleep(_LOCK_PAUSE_S)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        _lock_now(descriptor)
-    except OSError as error:
-        return error.errno not in _BUSY
-    return True

@@ -13,12 +13,13 @@ from musepi_tui.storage.candidates import Candidate, Scan, Scope, folders_in, is
 from musepi_tui.storage.foreign import IMPORTED_TOOLS, needs_import, read_foreign
 from musepi_tui.storage.glance import Row, SessionInfo, glance_at, modified_text, read_row
 from musepi_tui.storage.list_cache import CachedFile, ListCache
-from musepi_tui.storage.paths import Paths, same_folder, tool_of_path
+from musepi_tui.storage.paths import Paths, expand_home, same_folder, tool_of_path
 
 __all__ = [
     "Batch",
     "DamagedFile",
     "SessionInfo",
+    "age_of",
     "find_session",
     "iter_sessions",
     "list_sessions",
@@ -91,7 +92,8 @@ def list_sessions(
     """Sessions that belong to ``cwd``, or all of them when it is None, newest first.
 
     ``override`` is a folder that replaces the sessions root, ``foreign`` adds the folders of other tools.
-    Files that cannot be read are left out; ``progress`` is told of them. Blocks.
+    Files that cannot be read are left out. ``progress`` is told of them, and of the rows as they come: first
+    those of the last listing whose files are unchanged. Blocks.
     """
     found: dict[Path, SessionInfo] = {}
     scope = Scope(paths, cwd, override, foreign)
@@ -100,7 +102,7 @@ def list_sessions(
             found.update((row.path, row) for row in batch.rows)
             if progress is not None:
                 progress(batch)
-    return tuple(sorted(found.values(), key=_age, reverse=True))
+    return tuple(sorted(found.values(), key=age_of, reverse=True))
 
 
 def iter_sessions(
@@ -159,7 +161,7 @@ def find_session(
     Sessions of ``cwd`` are looked at first, then all. Raises ``SessionError`` when none fits or several do.
     """
     if "/" in reference or "\\" in reference or reference.endswith(".jsonl"):
-        return _info_at(paths, (cwd / Path(reference).expanduser()).absolute())
+        return _info_at(paths, (cwd / expand_home(reference)).absolute())
     for scope in (cwd, None) if reference else ():
         found = _matching(iter_sessions(paths, scope, override=override, foreign=foreign), reference)
         if len(found) > 1:
@@ -334,9 +336,13 @@ def _info_at(paths: Paths, path: Path) -> SessionInfo:
 def _matching(batches: Generator[Batch], reference: str) -> list[SessionInfo]:
     """The rows whose id or file name fits, whole ones first; without any, those of that name."""
     rows: dict[Path, SessionInfo] = {}
+    is_read = False
     for batch in batches:
         rows.update((row.path, row) for row in batch.rows)
-        if batch.done == batch.total and (found := _by_id(rows.values(), reference.lower())):
+        if is_read or batch.done < batch.total:
+            continue
+        is_read = True  # what follows changes titles, never an id
+        if found := _by_id(rows.values(), reference.lower()):
             batches.close()
             return found
     return [row for row in rows.values() if row.is_named and row.title.lower() == reference.lower()]
@@ -361,5 +367,6 @@ def _ambiguous(reference: str, found: Sequence[SessionInfo]) -> str:
     return "\n".join([head, *lines])
 
 
-def _age(row: SessionInfo) -> tuple[str, str, str]:
+def age_of(row: SessionInfo) -> tuple[str, str, str]:
+    """What rows are sorted by, oldest first: when the file was written, when it was made, its path."""
     return row.modified, row.created, str(row.path)

@@ -4,26 +4,14 @@ import contextlib
 import errno
 import json
 import os
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from musepi_tui.base.errors import SessionBusyError, SessionError, SessionUnwritableError
+from musepi_tui.base.files import LOCK_BUSY, lock_now, put_in_place
 from musepi_tui.session.fields import as_object
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock_now(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _lock_now(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
 
 _TRIES = 3
 """How often the lock file may vanish under us before giving up (SAF-21)."""
@@ -33,7 +21,6 @@ UNREADABLE_FOR_S = 10.0
 behind. Its owner writes its name right after making it; a younger one may not have come to that yet."""
 
 _CONTENT_BYTES = 4096
-_BUSY = frozenset({errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK, errno.EDEADLK})
 _UNSUPPORTED = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
@@ -106,13 +93,13 @@ class WriterLock:
             is_new = False
             descriptor = os.open(self._path, flags, 0o600)
         try:
-            _lock_now(descriptor)
+            lock_now(descriptor)
         except OSError as error:
             if error.errno in _UNSUPPORTED:
                 return self._take_without_kernel(descriptor, is_new=is_new)
             owner = _pid_of(_read_owner(descriptor))
             os.close(descriptor)
-            if error.errno not in _BUSY:
+            if error.errno not in LOCK_BUSY:
                 raise
             raise self._busy(owner) from error
         if self._is_in_place(descriptor):
@@ -131,27 +118,32 @@ class WriterLock:
                 "noticed only by its lock file"
             )
             return descriptor
-        owner = _read_owner(descriptor)
-        age_s = time.time() - os.fstat(descriptor).st_mtime
-        os.close(descriptor)
-        if not _is_left_behind(owner, age_s):
-            raise self._busy(_pid_of(owner))
-        self._remove_left_behind(owner)
+        try:
+            owner = _read_owner(descriptor)
+            if not _is_left_behind(owner, time.time() - os.fstat(descriptor).st_mtime):
+                raise self._busy(_pid_of(owner))
+            self._remove_left_behind(descriptor, owner)
+        finally:
+            os.close(descriptor)
         return None
 
-    def _remove_left_behind(self, owner: Mapping[str, Any] | None) -> None:
-        """Takes a dead owner's file away; one that another process made just now is put back."""
+    def _remove_left_behind(self, seen: int, owner: Mapping[str, Any] | None) -> None:
+        """Takes the file of a dead ``owner`` away, which ``seen`` is open on; one that another process made
+        just now is put back."""
         aside = self._path.with_name(f"{self._path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
         try:
             self._path.rename(aside)
         except FileNotFoundError:
             return
         descriptor = os.open(aside, os.O_RDONLY | os.O_CLOEXEC)
-        found = _read_owner(descriptor)
+        # A new file says nothing for a moment, as an old one may that was damaged.
+        is_it = _read_owner(descriptor) == owner
+        is_it = is_it and (owner is not None or os.path.sameopenfile(descriptor, seen))
         os.close(descriptor)
-        if found != owner:
-            with contextlib.suppress(OSError):
-                os.link(aside, self._path)
+        if not is_it:
+            with contextlib.suppress(FileExistsError):
+                put_in_place(aside, self._path)
+                return
         aside.unlink()
 
     def _is_in_place(self, descriptor: int) -> bool:

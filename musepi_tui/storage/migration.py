@@ -1,18 +1,21 @@
 """Writing a file of an older version anew, once, before the first append (session-format 8)."""
 
 import io
+import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from musepi_tui.base.errors import SessionChangedOnDiskError
-from musepi_tui.base.files import atomic_write
+from musepi_tui.base.files import atomic_write, replacing
 from musepi_tui.session.codec import dump_json, encode_header, is_header
 from musepi_tui.session.entries import EntryHead, SessionHeader
 from musepi_tui.session.migrate import VERSION
 from musepi_tui.session.records import Record, parse_record
+from musepi_tui.storage.file_state import identity_of
 from musepi_tui.storage.index import head_of
 from musepi_tui.storage.loading import LoadedSession
-from musepi_tui.storage.rewrite import refuse_hard_links
+from musepi_tui.storage.rewrite import refuse_changed, refuse_hard_links
 
 
 def rewrite_migrated(path: Path, loaded: LoadedSession) -> dict[str, EntryHead]:
@@ -23,19 +26,21 @@ def rewrite_migrated(path: Path, loaded: LoadedSession) -> dict[str, EntryHead]:
     ``SessionChangedOnDiskError`` when it is not the file loaded, ``SessionError`` when it has several names.
     """
     data = path.read_bytes()
-    status = path.stat()
-    if loaded.file_id != (status.st_dev, status.st_ino) or len(data) != loaded.size_bytes:
+    known = identity_of(path.stat())
+    if loaded.file_id != known or len(data) != loaded.size_bytes:
         raise SessionChangedOnDiskError(f"{path} was changed by another program; open it again")
     refuse_hard_links(path)
     backup = path.with_name(f"{path.name}.v{loaded.version_on_disk}.bak")
     if not backup.exists():
         atomic_write(backup, data, mode=0o600)
     lines, heads = migrated_lines(data, loaded)
-    atomic_write(path, b"".join(lines))
-    status = path.stat()
-    loaded.file_id = (status.st_dev, status.st_ino)
+    with replacing(path, last_look=partial(refuse_changed, path, (known, len(data)))) as file:
+        file.writelines(lines)
+        file.flush()
+        new = os.fstat(file.fileno())
+    loaded.file_id = identity_of(new)
     loaded.version_on_disk = VERSION
-    loaded.size_bytes = status.st_size
+    loaded.size_bytes = new.st_size
     return heads
 
 

@@ -1,6 +1,7 @@
 """A session file that appears whole or not at all, and copying parts of one into another."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 def copy_range(source: int, target: int, start: int, end: int) -> None:
     """Appends bytes ``start`` to ``end`` of one file to another, inside the kernel where it can do that.
 
-    Stops early at the end of the source. Raises ``OSError``.
+    Raises ``OSError``, also when the source is shorter than that.
     """
     position = start
     if hasattr(os, "copy_file_range"):
@@ -60,6 +61,6 @@ def copy_range(source: int, target: int, start: int, end: int) -> None:
     while position < end:
         data = os.pread(source, min(_BLOCK_BYTES, end - position), position)
         if not data:
-            return
+            raise OSError(errno.EIO, "the file is shorter than it was")
         write_all(target, data)
         position += len(data)

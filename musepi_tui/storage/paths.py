@@ -50,13 +50,22 @@ class Paths:
         """The root of musepi's own session files."""
         return self.data / "sessions"
 
+    @property
+    def own_ranks(self) -> Path | None:
+        """The person's own ranks of ``cl100k_base``, for counting tokens; None when there is no such file."""
+        ranks = self.data / "tokenizers" / "cl100k_base.tiktoken"
+        return ranks if ranks.is_file() else None
+
 
 def find_paths(environ: Mapping[str, str]) -> Paths:
-    """The folders: all under ``MUSEPI_HOME`` when that is set, else the platform's user folders."""
+    """The folders: all under ``MUSEPI_HOME`` when that is set, else the platform's user folders.
+
+    Raises ``SessionError`` for the home folder of somebody unknown.
+    """
     tools = find_tool_roots(environ)
     home = environ.get("MUSEPI_HOME")
     if home:
-        root = Path(home).expanduser().absolute()
+        root = expand_home(home).absolute()
         return Paths(config=root, data=root, state=root / "state", tools=tools)
     return Paths(
         config=platformdirs.user_config_path("musepi", appauthor=False),
@@ -113,9 +122,12 @@ def _home(environ: Mapping[str, str]) -> Path | None:
 
 
 def session_dir_override(environ: Mapping[str, str], setting: str | None = None) -> Path | None:
-    """The folder that replaces the sessions root: ``MUSEPI_SESSION_DIR``, else the setting, else None."""
+    """The folder that replaces the sessions root: ``MUSEPI_SESSION_DIR``, else the setting, else None.
+
+    Raises ``SessionError`` for the home folder of somebody unknown.
+    """
     chosen = environ.get("MUSEPI_SESSION_DIR") or setting
-    return Path(chosen).expanduser().absolute() if chosen else None
+    return expand_home(chosen).absolute() if chosen else None
 
 
 def expand_home(text: str) -> Path:

@@ -15,6 +15,7 @@ from musepi_tui.storage.file_state import (
     FileObject,
     FileState,
     Identity,
+    identity_of,
     note_conflicts,
     open_object,
     pin_object,
@@ -26,6 +27,7 @@ from musepi_tui.storage.lines import Line, Title, line_at, place
 from musepi_tui.storage.loading import LoadedSession, load_session
 from musepi_tui.storage.rewrite import (
     Piece,
+    Replaced,
     Rewriting,
     Span,
     changed_lines,
@@ -42,13 +44,13 @@ from musepi_tui.storage.rewrite import (
 _BATCH_BYTES = 1024 * 1024
 
 
-def create_again(state: FileState, ours: FileObject) -> None:
+def create_again(state: FileState, ours: FileObject, over: Replaced | None = None) -> None:
     """Writes the whole file again after it was deleted, from the file object that is still open.
 
-    Raises ``OSError``.
+    ``over`` is an empty file that has its name by now. Raises ``OSError``.
     """
     pieces: list[Piece] = [Span(0, ours.end)]
-    new = reopen(state, write_anew(state.target, ours.descriptor, pieces))
+    new = reopen(state, write_anew(state.target, ours.descriptor, pieces, over))
     new.note_end(ours.end, ours.line_start)
     state.put_object(new, {})
     state.found.notices.append(
@@ -63,8 +65,12 @@ def merge(state: FileState, ours: FileObject, *, is_same: bool) -> None:
     nothing any more. Raises ``SessionChangedOnDiskError`` when it holds no session or another one, and
     ``OSError``.
     """
-    if os.stat(state.target).st_size == 0:  # noqa: PTH116 - the name is resolved
-        _fill_again(state, ours, is_same=is_same)
+    there = state.target.stat()
+    if there.st_size == 0 and is_same:
+        _fill_again(state)
+        return
+    if there.st_size == 0:
+        create_again(state, ours, (identity_of(there), 0))
         return
     loaded = _load_theirs(state, is_same=is_same)
     try:
@@ -101,7 +107,7 @@ def replace_lines(
     needs_lf = bool(data) and file.line_start != file.end
     tail = b"\n" + data if needs_lf else data
     pieces, moves = plan_pieces(Rewriting(file.end, pairs, front, tail))
-    new = reopen(state, write_anew(state.target, file.descriptor, pieces))
+    new = reopen(state, write_anew(state.target, file.descriptor, pieces, (file.identity, file.end)))
     size = os.fstat(new.descriptor).st_size
     moved = moved_heads(known.values(), moves, pairs)
     new.note_end(size, size if data else file.line_start + moves.delta_at(file.line_start))
@@ -115,7 +121,8 @@ def update_slot(state: FileState, file: FileObject, title: Title) -> None:
     """Writes a title into the slot of a file that has one. Raises ``OSError``."""
     front = find_front(file.descriptor)
     if front.slot is not None:
-        write_slot(state.target, front.slot, title)
+        write_slot(state.target, file.descriptor, front.slot, title)
+        file.note_end(file.end, file.line_start)
 
 
 def reopen(state: FileState, identity: Identity) -> FileObject:
@@ -189,11 +196,8 @@ def _count(number: int) -> str:
     return plural(number, "entry", "entries")
 
 
-def _fill_again(state: FileState, ours: FileObject, *, is_same: bool) -> None:
-    """Writes everything again after the file was emptied. In place nothing but memory has it then."""
-    if not is_same:
-        create_again(state, ours)
-        return
+def _fill_again(state: FileState) -> None:
+    """Writes everything again after the file was emptied in place: nothing but memory has it then."""
     new = open_object(state.target)
     known = state.known
     header = dump_json(encode_header(with_title(state.header, state.title))) + b"\n"

@@ -6,6 +6,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -16,6 +17,7 @@ from musepi_tui.session.codec import decode_header, dump_json, encode_header, is
 from musepi_tui.session.entries import EntryHead, SessionHeader
 from musepi_tui.session.fields import overlay
 from musepi_tui.session.records import Record, is_title_slot, parse_record
+from musepi_tui.storage.file_state import Identity, identity_of
 from musepi_tui.storage.index import MAX_HEADER_BYTES
 from musepi_tui.storage.lines import Title, encode_slot
 from musepi_tui.storage.new_file import copy_range, write_all
@@ -33,6 +35,9 @@ class Span(NamedTuple):
 
 Piece: TypeAlias = bytes | Span
 """A part of the new file: these bytes, or a span of the old one."""
+
+Replaced: TypeAlias = tuple[Identity, int]
+"""A file whose name a new one gets: which one it is, and how many bytes of it are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,26 +138,32 @@ def moved_heads(
     return moved
 
 
-def write_anew(target: Path, source: int, pieces: Sequence[Piece]) -> tuple[int, int]:
-    """Replaces a file by one made of pieces, ``source`` being the old one. Returns its device and number.
+def write_anew(target: Path, source: int, pieces: Sequence[Piece], over: Replaced | None) -> Identity:
+    """Writes a file made of pieces in place of another one, ``over``; None: the name is free. Returns its
+    identity. Spans among the pieces are those of ``source``.
 
-    The new file is complete and synced before it gets the name. Raises ``OSError``, ``SessionError`` for a
-    file with several names; then nothing was changed.
+    The new file is complete and synced before it gets the name. Raises ``OSError``, also when another program
+    changed the other file or took the name meanwhile, ``SessionError`` for a file with several names; then
+    nothing was changed.
     """
     refuse_hard_links(target)
-    size = 0
-    with replacing(target, mode=None if target.exists() else 0o600) as file:
+    last_look = None if over is None else partial(refuse_changed, target, over)
+    mode = 0o600 if over is None else None
+    with replacing(target, mode=mode, only_new=over is None, last_look=last_look) as file:
         for piece in pieces:
             if isinstance(piece, bytes):
                 write_all(file.fileno(), piece)
-                size += len(piece)
             else:
                 copy_range(source, file.fileno(), piece.start, piece.end)
-                size += piece.end - piece.start
-        status = os.fstat(file.fileno())
-        if status.st_size != size:
-            raise OSError(errno.EIO, "the old file is shorter than it was")
-    return status.st_dev, status.st_ino
+        return identity_of(os.fstat(file.fileno()))
+
+
+def refuse_changed(target: Path, known: Replaced) -> None:
+    """Raises ``OSError`` when the file is another one or of another size by now: who replaced it would lose
+    what another program wrote."""
+    there = target.stat()
+    if (identity_of(there), there.st_size) != known:
+        raise OSError(errno.EBUSY, "another program changed it at the same time")
 
 
 def refuse_hard_links(path: Path) -> None:
@@ -169,10 +180,11 @@ def refuse_hard_links(path: Path) -> None:
         )
 
 
-def write_slot(target: Path, slot: Span, title: Title) -> None:
+def write_slot(target: Path, known: int, slot: Span, title: Title) -> None:
     """Overwrites the title slot in place, as its inventors do. Raises ``OSError``.
 
-    A slot that is too short for any title stays as it is.
+    ``known`` is open on the file that has the slot; another one that got its name stays as it is, as does a
+    slot that is too short for any title.
     """
     data = encode_slot(title, slot.end - slot.start)
     if data is None:
@@ -180,7 +192,8 @@ def write_slot(target: Path, slot: Span, title: Title) -> None:
     # Not through the descriptor for appending: with O_APPEND a write goes to the end, whatever its place.
     descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        os.pwrite(descriptor, data, slot.start)
+        if os.path.sameopenfile(descriptor, known):
+            os.pwrite(descriptor, data, slot.start)
     finally:
         os.close(descriptor)
 

@@ -223,6 +223,7 @@ class SessionFile:
         if (
             there is not None
             and there.st_size == file.end
+            and there.st_mtime_ns == file.mtime_ns
             and file.can_append
             and identity_of(there) == file.identity
             and not self._state.is_suspect
@@ -251,7 +252,9 @@ class SessionFile:
             return
         is_same = identity_of(there) == file.identity
         size = there.st_size
-        if is_same and size == file.end:
+        # After a failed sync the kernel may have dropped what we wrote: it is written again in any case.
+        if is_same and size == file.end and (state.is_suspect or not file.is_overwritten()):
+            file.note_time()
             return
         if is_same and size > file.end and not file.is_overwritten():
             self._refuse_over(limit_bytes, size - file.line_start)

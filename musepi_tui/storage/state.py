@@ -5,9 +5,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from musepi_tui.base.files import atomic_write, make_private_folder
+from musepi_tui.base.files import atomic_write, make_private_folder, read_regular, refuse_irregular
 from musepi_tui.session.codec import dump_json
 from musepi_tui.session.fields import as_object, as_text
+from musepi_tui.storage.new_file import write_all
 from musepi_tui.storage.paths import Paths
 
 KEPT_PROMPTS = 100
@@ -15,6 +16,9 @@ KEPT_PROMPTS = 100
 
 COMPACT_AT_BYTES = 1024 * 1024
 """A history file that grew past this is cut to the last prompts of every project."""
+
+MAX_BYTES = 256 * 1024 * 1024
+"""A bigger file is not one of ours: it is cut at ``COMPACT_AT_BYTES``, behind a prompt of any length."""
 
 MAX_BAD_FILES = 9
 """Broken files of one name that are kept; after that the last one is replaced."""
@@ -41,10 +45,12 @@ class PromptHistory:
         self._last = text
         line = dump_json({"project": self._project, "text": text}) + b"\n"
         make_private_folder(self._path.parent)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        # Without O_NONBLOCK a pipe of that name would wait for a reader.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
         descriptor = os.open(self._path, flags, 0o600)
         try:
-            os.write(descriptor, line)
+            refuse_irregular(os.fstat(descriptor), self._path)
+            write_all(descriptor, line)
             is_big = os.fstat(descriptor).st_size > COMPACT_AT_BYTES
         finally:
             os.close(descriptor)
@@ -64,7 +70,7 @@ class PromptHistory:
 
     def _records(self) -> Iterator[tuple[str, str]]:
         try:
-            data = self._path.read_bytes()
+            data = read_regular(self._path, MAX_BYTES)
         except FileNotFoundError:
             return
         for line in data.split(b"\n"):

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +16,6 @@ from musepi_tui.storage.trash_folder import move_to_trash
 
 MOVED = "Session moved to trash"
 REMOVED = "Session deleted"
-_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +94,4 @@ def _beside(path: Path, session_id: str) -> Iterator[Path]:
     artifacts = artifact_folder(path)
     if os.path.lexists(artifacts):
         yield artifacts
-    # The id comes from the file: it must not lead to another folder (SAF-142).
-    yield from sidecar_files(path, session_id if _PLAIN_ID.fullmatch(session_id) else "")
+    yield from sidecar_files(path, session_id)

@@ -177,7 +177,7 @@ async def run_app(
     def stop(code: int) -> None:
         loop.call_soon_threadsafe(lambda: app.exit(return_code=code))
 
-    with signals_wake(loop), signals_end(stop):
+    with signals_wake(loop), signals_end(stop, lambda: app.undo):
         await app.run_async()
     drop_unwritable()
     if app.crash_line is not None:

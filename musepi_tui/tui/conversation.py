@@ -24,6 +24,11 @@ Then: TypeAlias = Callable[[IntentSettled], None]
 """What to do when an intent has ended."""
 
 
+def failure_of(event: IntentSettled) -> str:
+    """Why an intent did not end well."""
+    return event.error or "That did not work."
+
+
 class Conversation:
     """Hands intents to the runtime and remembers them until they settle; nothing that was typed is lost."""
 
@@ -126,7 +131,7 @@ class Conversation:
         if failed is not None:
             failed(event)
         else:
-            self._tell_failure(intent, event.error or "That did not work.")
+            self._tell_failure(intent, failure_of(event))
 
     def _tell_failure(self, intent: Intent, error: str) -> None:
         """Nothing that was typed is lost, and nothing is told twice."""

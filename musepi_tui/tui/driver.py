@@ -299,7 +299,7 @@ class SafeDriver(LinuxDriver):
 
     def stop_application_mode(self) -> None:
         """Gives the terminal back."""
-        self.write("\x1b[>4;0m\x1b[23;2t")
+        self.write(f"{cast('Any', self._app).undo}\x1b[>4;0m\x1b[23;2t")
         super().stop_application_mode()
 
     def _sigcont_application(self, *_: object) -> None:

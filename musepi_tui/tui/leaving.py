@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import partial
 
-from rich.style import Style
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
-from musepi_tui.base.cells import cell_width
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.errors import SessionError
 from musepi_tui.base.text import plural, short_number
@@ -20,7 +19,7 @@ from musepi_tui.session.entries import Entry, EntryHead
 from musepi_tui.tui.keys import Keymap
 from musepi_tui.tui.screens.panel import Item, Panel, PanelText
 from musepi_tui.tui.themes import Palette
-from musepi_tui.tui.widgets.drawing import DrawnWidget, Row, cut_row
+from musepi_tui.tui.widgets.drawing import DrawnWidget, Row, cut_row, title_row
 from musepi_tui.tui.widgets.field import Field
 
 SUMMARY_TOKENS = 1_000
@@ -112,8 +111,7 @@ class LeavingPanel(Panel):
         self._tokens: int | None = None
 
     def on_mount(self) -> None:
-        """Shows the answers and counts."""
-        super().on_mount()
+        """Counts, while the answers are shown."""
         self.run_worker(self._count(), exit_on_error=False)
 
     def search(self, query: str) -> None:
@@ -150,10 +148,9 @@ class _Line(DrawnWidget):
         yield self._draw(width_cells)
 
 
-class PromptScreen(ModalScreen[str | None]):
+class PromptScreen(ModalScreen[str | None], inherit_bindings=False):
     """Asks what the summary should look at. Ends with the text, None when it was left."""
 
-    INHERIT_BINDINGS = False
     AUTO_FOCUS = "Field"
     DEFAULT_CSS = """
     PromptScreen {
@@ -173,7 +170,7 @@ class PromptScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """Title, text, keys."""
-        yield _Line(self._palette, self._title)
+        yield _Line(self._palette, partial(title_row, PROMPT_TITLE, self._palette))
         yield _Line(self._palette, lambda _: ())
         yield self.field
         yield _Line(self._palette, lambda _: ())
@@ -193,12 +190,6 @@ class PromptScreen(ModalScreen[str | None]):
     def _take(self, text: str) -> None:
         if text.strip():
             self.dismiss(text.strip())
-
-    def _title(self, width_cells: int) -> Row:
-        rule, border = self._palette.symbol("rule"), self._palette.style("borderAccent")
-        title = f" {PROMPT_TITLE} "
-        rest = rule * max(0, width_cells - 1 - cell_width(title))
-        return [(rule, border), (title, self._palette.style("accent") + Style(bold=True)), (rest, border)]
 
     def _hint(self, width_cells: int) -> Row:
         hint = f"  {PROMPT_HINT.replace('·', self._palette.symbol('dot'))}"

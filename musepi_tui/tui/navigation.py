@@ -9,6 +9,7 @@ from musepi_tui.runtime.events import EntryAppended, IntentSettled, LeafMoved, P
 from musepi_tui.runtime.intents import MoveLeaf, NavigateTree
 from musepi_tui.runtime.settling import STILL_LOADING
 from musepi_tui.session.places import PLACE_TYPES, place_of
+from musepi_tui.tui.conversation import failure_of
 
 if TYPE_CHECKING:
     from musepi_tui.session.tree import SessionTree
@@ -24,7 +25,6 @@ NOT_FOUND = "Entry {} not found"
 NOTHING_TO_REVERSE = "There is no move to take back."
 STOPPED = "an extension stopped the move"
 SUMMARY_CANCELLED = "Branch summary cancelled; you are where you were."
-FAILED = "That did not work."
 HINT_S = 3.0
 
 
@@ -122,13 +122,15 @@ class Navigation:
             self._is_reversing = False
             if (event.data or {}).get("cancelled"):
                 self._moves.append(move)
-            elif self._prefilled and self._app.main.composer.full_text == self._prefilled:
+                return
+            prefilled, self._prefilled = self._prefilled, ""
+            if prefilled and self._app.main.composer.full_text == prefilled:
                 self._app.main.composer.put("")  # it came from the prompt that is in its place again
 
         def failed(event: IntentSettled) -> None:
             self._is_reversing = False
             self._moves.append(move)
-            self._app.tell("error", event.error or FAILED)
+            self._app.tell("error", failure_of(event))
 
         self._app.talk.send(self._reversal(move), ended, failed)
 
@@ -276,6 +278,7 @@ class Navigation:
                     self._app.tell("info", SUMMARY_CANCELLED)
                 return
             self._instructions = ""
+            self._prefilled = ""
             text = str(data.get("editorText") or "")
             if text:
                 self._prefill(text)
@@ -283,9 +286,8 @@ class Navigation:
                 self._app.tell("info", HERE)
 
         def failed(event: IntentSettled) -> None:
-            error = event.error or FAILED
-            self._app.tell("error", error)
-            self._return(back, error)
+            self._app.tell("error", failure_of(event))
+            self._return(back, failure_of(event))
 
         self._app.talk.send(intent, ended, failed)
 

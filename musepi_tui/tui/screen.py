@@ -206,6 +206,8 @@ class SafeApp(App[int], inherit_bindings=False):
     """Where the details of a crash go, as the one line says it."""
     crash_line: str | None = None
     """The line for the person, set when the program crashed."""
+    undo = ""
+    """What takes back what ``write_terminal`` left in the terminal; written when it is given back."""
     _early: list[events.Event] | None = None
     """What was typed before a widget had the focus, oldest first; None once ``let_input_in`` was called."""
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from textual import events
@@ -38,17 +37,16 @@ from musepi_tui.tui.advance import Advance
 from musepi_tui.tui.bridge import FLUSH_S, REMOTE_FLUSH_S, Bridge
 from musepi_tui.tui.conversation import Conversation, Then
 from musepi_tui.tui.driver import ASK_GROUND, GroundTold, SafeDriver
+from musepi_tui.tui.greeting import Greeting
 from musepi_tui.tui.host import Host
 from musepi_tui.tui.keys import Keymap, editor_actions, load_keymap
 from musepi_tui.tui.looks import Looks
 from musepi_tui.tui.navigation import Navigation
-from musepi_tui.tui.place import find_place
 from musepi_tui.tui.presence import Presence
 from musepi_tui.tui.prompts import PromptStore
 from musepi_tui.tui.screen import MainScreen, SafeApp
-from musepi_tui.tui.terminal import title_sequence
+from musepi_tui.tui.terminal_signs import TerminalSigns
 from musepi_tui.tui.themes import Palette
-from musepi_tui.tui.welcome import header_lines, missing_key_lines
 from musepi_tui.tui.widgets.approval import ApprovalDialog
 from musepi_tui.tui.widgets.frame import css_color
 
@@ -102,8 +100,8 @@ class Shell(SafeApp):
         self.presence = Presence(runtime.send, self.clock.monotonic, enabled=idle_enabled)
         self._advance = Advance()
         self._history = PromptStore(PromptHistory(options.paths, options.cwd))
-        self._title = ""
-        self._helped = False
+        self._signs = TerminalSigns(self, values.terminal, environ)
+        self._greeting = Greeting(self, is_quiet=values.quiet_startup)
 
     # -- Textual's own hooks
 
@@ -137,7 +135,7 @@ class Shell(SafeApp):
         expand_keys = self.keymap.keys_of("app.tools.expand")
         if expand_keys:
             self.main.transcript.set_hint(expand_keys[0])
-        self.on_resume(self._come_back)
+        self.on_resume(self.repaint_all)
         composer = self.main.composer
         composer.submit = self._submit
         composer.submit_nothing = self._submit_nothing
@@ -145,8 +143,8 @@ class Shell(SafeApp):
         composer.working = lambda: self.bridge.status.is_queueing
         composer.complete_line = self.host.complete
         composer.key_actions = editor_actions(self.keymap)
-        self._refresh_place()
-        self._greet()
+        self._greeting.show_place()
+        self._greeting.show_header()
         self.run_worker(self.bridge.follow(), name="bridge", exit_on_error=False)
         self.call_after_refresh(self._begin)
 
@@ -180,17 +178,7 @@ class Shell(SafeApp):
         """What an event means beyond the models."""
         match event:
             case SessionReady():
-                self._advance.start(event.view.meter)
-                self.presence.session_opened()
-                self.main.dialog.close_all()
-                self.main.show_dialog()
-                self._refresh_place()
-                self._greet()
-                self._offer_help()
-                self.main.transcript.to_end()
-                self.talk.session_changed()
-                self.navigation.session_changed()
-                show_access(self, event.reason)
+                self._session_opened(event)
             case ApprovalAsked():
                 self.navigation.close_tree()
                 self.main.ask(event)
@@ -206,11 +194,27 @@ class Shell(SafeApp):
             case SaveStateChanged():
                 self.talk.saved(event)
             case AgentSettled():
-                self._refresh_place()
+                self._greeting.show_place()
             case PhaseChanged(phase) if phase is not Phase.LOADING:
                 resume_collector()
             case _:
                 self._after_upkeep(event)
+
+    def _session_opened(self, event: SessionReady) -> None:
+        """Another session is there, or the same one anew."""
+        self._advance.start(event.view.meter)
+        self.presence.session_opened()
+        self.main.dialog.close_all()
+        self.main.show_dialog()
+        self._greeting.show_place()
+        self._greeting.show_header()
+        self._greeting.offer_help()
+        self.main.transcript.to_end()
+        self.talk.session_changed()
+        self.navigation.session_changed()
+        show_access(self, event.reason)
+        if self.screen is not self.main:
+            self.screen.query().refresh()  # a list that was opened before knows more now
 
     def _after_upkeep(self, event: Event) -> None:
         """What happened by itself and is told, as far as the settings want it."""
@@ -235,7 +239,7 @@ class Shell(SafeApp):
         """Brings the widgets up to date with the models."""
         if self.is_running:
             self.main.bring_up_to_date()
-            self._show_title()
+            self._show_signs()
 
     # -- what commands and panels use
 
@@ -315,47 +319,16 @@ class Shell(SafeApp):
         self.send(AnswerApproval(message.request_id, message.decision))
         self.main.show_dialog()
 
-    # -- place, greeting, title, colours
+    # -- title, progress, colours
 
-    def _refresh_place(self) -> None:
-        options = self.runtime.options
-        cwd = self.bridge.status.cwd or str(options.cwd)
-        self.main.show_place(find_place(Path(cwd), Path(self.environ.get("HOME", "/"))), cwd)
+    def _show_signs(self) -> None:
+        self._signs.show(self.bridge.status, is_asking=self.main.dialog.is_open)
 
-    def _greet(self) -> None:
-        """The header of the transcript. Before the model is known it is left open which one works."""
-        if self._settings.quiet_startup or self.bridge.status.phase is Phase.LOADING:
-            return
-        lines = header_lines(self.bridge.status.model, self.main.footer.place)
-        self.bridge.transcript.set_header(lines)
-        self.bridge.request_flush()
-
-    def _offer_help(self) -> None:
-        """How to get a real model, once per run, when there is none. A resumed talk with the demo goes on."""
-        status = self.bridge.status
-        if status.model is not None and len(self.bridge.transcript) > 1:
-            return
-        models_json = self.runtime.options.paths.config / "models.json"
-        lines = missing_key_lines(self.runtime.models(), status.model, models_json)
-        if lines and not self._helped:
-            self._helped = True
-            for level, line in zip(("warning", "info"), lines, strict=False):
-                self.tell(level, line)
-
-    def _show_title(self) -> None:
-        """The window title: who waits for whom, and where (TUI-11.8)."""
-        status = self.bridge.status
-        sign = "● " if self.main.dialog.is_open else "… " if status.is_working else ""
-        title = f"{sign}musepi – {status.name or Path(status.cwd).name or status.cwd}"
-        if title != self._title and self._settings.terminal.title:
-            self._title = title
-            self.write_terminal(title_sequence(title))
-
-    def _come_back(self) -> None:
-        """After ctrl+z or an editor: the screen is somebody else's."""
-        self._title = ""
-        self._show_title()
-        self.repaint_all()
+    def repaint_all(self) -> None:
+        """Draws every cell again and writes what the terminal shows beside them."""
+        self._signs.forget()
+        self._show_signs()
+        super().repaint_all()
 
     def _show_palette(self, palette: Palette) -> None:
         self.main.set_palette(palette)

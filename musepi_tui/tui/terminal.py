@@ -35,17 +35,18 @@ def title_sequence(text: str) -> str:
 
 
 @contextmanager
-def signals_end(stop: Callable[[int], None]) -> Generator[None]:
+def signals_end(stop: Callable[[int], None], undo: Callable[[], str]) -> Generator[None]:
     """While this is open, SIGTERM and SIGHUP call ``stop(exit_code)`` in the event loop's thread.
 
     ``stop`` must be safe to call from a signal handler (``loop.call_soon_threadsafe``). A watchdog ends the
     process hard, terminal restored, when it is still there three seconds later: a blocked loop never runs it.
+    ``undo`` says what is to be written then besides ``RESTORE``.
     """
     saved = _terminal_modes()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         code = 128 + number
-        watchdog = threading.Timer(WATCHDOG_S, _end_hard, (code, saved))
+        watchdog = threading.Timer(WATCHDOG_S, _end_hard, (code, saved, undo))
         watchdog.daemon = True
         watchdog.start()
         stop(code)
@@ -87,10 +88,10 @@ def _terminal_modes() -> "list[Any] | None":
         return None
 
 
-def _end_hard(code: int, saved: "list[Any] | None") -> None:
+def _end_hard(code: int, saved: "list[Any] | None", undo: Callable[[], str]) -> None:
     with suppress(OSError):
         os.set_blocking(2, False)
-        os.write(2, RESTORE.encode())
+        os.write(2, f"{undo()}{RESTORE}".encode())
     if saved is not None:
         with suppress(termios.error):
             termios.tcsetattr(0, termios.TCSANOW, saved)

@@ -10,6 +10,7 @@ from tests.support.checkout import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
+PIP = (sys.executable, "-m", "pip")
 PROBE = """
 import musepi_tui
 from musepi_tui.base.resources import read_prompt, theme_paths
@@ -43,23 +44,14 @@ def built(tmp_path_factory):
 def test_what_is_built_installs_into_an_empty_environment_and_starts(built, pattern, tmp_path):
     (package,) = built.glob(pattern)
     place = tmp_path / "env"
-    venv.create(place, with_pip=True)
+    venv.create(place)
     # The dependencies come from this environment: the test is about the package, and has no network.
     (site,) = place.glob("lib/python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     python = place / "bin" / "python"
     environ = {**os.environ, "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    install = [
-        python,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--force-reinstall",
-    ]
-    _run(*install, package, env=environ)
+    install = [*PIP, "--python", python, "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    _run(*install, "--no-compile", "--force-reinstall", package, env=environ)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     assert _run(place / "bin" / "musepi", "--version", cwd=elsewhere).startswith("musepi ")

@@ -8,7 +8,6 @@ from musepi_tui.base.collector import pause_collector, resume_collector
 @pytest.fixture(autouse=True)
 def _usual_collector():
     yield
-    gc.unfreeze()
     gc.enable()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from musepi_tui.base.files import atomic_write, make_private_folder, read_regular
+from musepi_tui.base.files import atomic_write, locked, make_private_folder, read_regular, replacing
 
 
 def _mode(path):
@@ -51,6 +51,21 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         atomic_write(file, b"new")
     assert file.read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+def test_a_last_look_that_refuses_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"old")
+    seen = []
+
+    def look():
+        seen.append({each.read_bytes() for each in tmp_path.iterdir()})
+        raise OSError(errno.EBUSY, "changed")
+
+    with pytest.raises(OSError, match="changed"), replacing(path, last_look=look) as file:
+        file.write(b"new")
+    assert seen == [{b"old", b"new"}]
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("settings.json", b"old")]
 
 
 def test_a_link_is_replaced_and_its_target_untouched(tmp_path):
@@ -113,3 +128,24 @@ def test_reading_a_pipe_fails_instead_of_waiting(tmp_path):
 def test_reading_a_folder_fails(tmp_path):
     with pytest.raises(OSError, match="(not a regular file|directory)"):
         read_regular(tmp_path, 10)
+
+
+def test_lock_is_held_by_one_at_a_time_and_given_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("musepi_tui.base.files.LOCK_WAIT_S", 0.0)
+    with locked(tmp_path / "f"):
+        with pytest.raises(TimeoutError), locked(tmp_path / "f"):
+            pass
+        with locked(tmp_path / "other"):
+            pass
+    with locked(tmp_path / "f"):
+        pass
+    assert _mode(tmp_path / "f.lock") == 0o600
+
+
+def test_file_system_without_locks_is_gone_on_with(tmp_path, monkeypatch):
+    def flock(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with locked(tmp_path / "f"), locked(tmp_path / "f"):
+        pass

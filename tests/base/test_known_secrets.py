@@ -38,6 +38,7 @@ def test_dull_values_are_left_alone(value):
 def test_existing_paths_are_no_secrets_and_missing_ones_may_be(tmp_path):
     found = environment_secrets({"SSH_AUTH_SOCK": str(tmp_path), "A_KEY": str(tmp_path / "gone")})
     assert found == {str(tmp_path / "gone")}
+    assert environment_secrets({"MY_PASSWORD": "~nobody-has-that-name"}) == {"~nobody-has-that-name"}
 
 
 def test_stored_keys_and_the_users_own_list_are_found(tmp_path):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from musepi_tui.base.collector import pause_collector, resume_collector
 from musepi_tui.maintenance.triggers import PromptPending, Signal, ToolBoundary, TurnFinished
 from musepi_tui.runtime.compaction import prepare
 from musepi_tui.runtime.history import Loaded
@@ -67,11 +68,18 @@ def _turns(folder: Path) -> list[Row]:
     ]
 
 
+def _start_as_program() -> None:
+    """As the program does once a session is loaded: the collector never looks at what exists by now."""
+    pause_collector()
+    resume_collector()
+
+
 async def _turn_ms(none: Path, many: Path) -> tuple[float, float]:
     """CPU milliseconds of maintenance in a turn of one tool call, threads included, for each session: before
     the prompt, between the steps and at the end. The cheapest of many turns: the work is the same in each,
     and whatever else the machine does only adds to it."""
     desks = [_desk(none), _desk(many)]
+    _start_as_program()
     times: list[list[float]] = [[], []]
     for number in range(TURNS):
         for desk, spent in zip(desks, times, strict=True):
@@ -116,6 +124,7 @@ async def _prepared_ms(file: Path) -> tuple[float, float]:
     services = desk.services
     await services.tokens.ready()
     assert services.meter.measure().stored > LARGE_TOKENS
+    _start_as_program()
     times: list[float] = []
     pauses: list[float] = []
     watch = asyncio.ensure_future(_watch_loop(pauses))

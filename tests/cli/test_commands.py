@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.support.lines import header_line, user_record, write_lines
 from tests.support.program import run_musepi
 
 
@@ -34,10 +35,30 @@ def test_help_is_told_without_loading_anything_heavy(tmp_path):
     assert run.stdout.splitlines()[-1] == "[]"
 
 
+def test_what_the_encoding_of_stdout_lacks_is_a_question_mark(tmp_path):
+    lines = [header_line(), user_record("u", None, "\u2192 caf\xe9")]
+    file = write_lines(tmp_path / "s.jsonl", *lines)
+    run = run_musepi(
+        "sessions",
+        "transcript",
+        str(file),
+        cwd=tmp_path,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        fresh=True,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "> ? caf?\n\n", "")
+
+
+def test_home_of_nobody_is_one_line(tmp_path):
+    run = run_musepi("sessions", "list", cwd=tmp_path, env={"MUSEPI_HOME": "~nobody-of-that-name"})
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == "~nobody-of-that-name: nobody knows whose home folder that is\n"
+
+
 def test_config_set_get_unset_and_source(tmp_path):
     assert run_musepi("config", "set", "compaction.keepRecentTokens", "5000", cwd=tmp_path).returncode == 0
     assert run_musepi("config", "get", "compaction.keepRecentTokens", cwd=tmp_path).stdout == "5000\n"
-    rows = json.loads(run_musepi("config", "list", "--json", cwd=tmp_path).stdout)
+    rows = json.loads(run_musepi("config", "list", "--json", cwd=tmp_path, fresh=True).stdout)
     by_key = {row["key"]: row for row in rows}
     assert by_key["compaction.keepRecentTokens"] == {
         "key": "compaction.keepRecentTokens",
@@ -73,7 +94,7 @@ def test_a_bad_value_changes_nothing(tmp_path, musepi_home):
 
 
 def test_models_list_shows_what_has_a_key(tmp_path):
-    without = json.loads(run_musepi("models", "list", "--json", cwd=tmp_path).stdout)
+    without = json.loads(run_musepi("models", "list", "--json", cwd=tmp_path, fresh=True).stdout)
     with_key = run_musepi("models", "list", cwd=tmp_path, env={"ANTHROPIC_API_KEY": "k"}).stdout
     rows = {f"{row['provider']}/{row['id']}": row for row in without}
     assert rows["demo/demo"]["available"]
@@ -95,7 +116,7 @@ def test_models_list_names_a_broken_models_file_and_goes_on(tmp_path, musepi_hom
 
 
 def test_doctor_reports_each_check_with_a_remedy_where_needed(tmp_path):
-    checks = json.loads(run_musepi("doctor", "--json", cwd=tmp_path).stdout)
+    checks = json.loads(run_musepi("doctor", "--json", cwd=tmp_path, fresh=True).stdout)
     by_name = {check["check"]: check for check in checks}
     assert {"python", "terminal", "folders", "settings", "models"} <= by_name.keys()
     assert all(check["status"] in ("ok", "warning", "error") for check in checks)
@@ -110,6 +131,6 @@ def test_doctor_exits_one_for_a_broken_settings_file(tmp_path, musepi_home):
 
 
 def test_the_screen_is_refused_on_a_dumb_terminal(tmp_path):
-    run = run_musepi(cwd=tmp_path)
+    run = run_musepi(cwd=tmp_path, fresh=True)
     assert run.returncode == 2
     assert "-p" in run.stderr

@@ -26,9 +26,9 @@ def file(tmp_path):
     return write_lines(tmp_path / "s.jsonl", header, *(encode_entry(entry) for entry in sketch(L)))
 
 
-def compact(file, server, *arguments):
+def compact(file, server, *arguments, fresh=False):
     flags = model_flags(server.base_url)
-    return run_musepi("compact", str(file), *flags, *KEEP, *WINDOW, *arguments, cwd=file.parent)
+    return run_musepi("compact", str(file), *flags, *KEEP, *WINDOW, *arguments, cwd=file.parent, fresh=fresh)
 
 
 def entries_of(file):
@@ -40,7 +40,7 @@ def test_a_closed_session_is_compacted_as_the_dry_run_said(file):
         server.fallback = openai_reply(SUMMARY, usage={"prompt_tokens": 5_000, "completion_tokens": 20})
         foreseen = json.loads(compact(file, server, "--dry-run", "--json").stdout)
         assert server.requests == []
-        done = compact(file, server, "--json", "--focus", "the API work")
+        done = compact(file, server, "--json", "--focus", "the API work", fresh=True)
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     stored = next(entry for entry in entries_of(file) if entry["type"] == "compaction")

@@ -17,12 +17,14 @@ from tests.support.program import (
 from tests.support.server import ModelServer, anthropic_reply, openai_reply, status_reply
 
 APIS = {"openai-completions": openai_reply, "anthropic-messages": anthropic_reply}
+CHARS4 = ("--set", "tokens.estimator=chars4")
+"""Where figures are of no account, so that no ranks are read for them."""
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_print_mode_writes_the_answer_alone_to_stdout(api, tmp_path):
     with ModelServer(APIS[api](text="Forty-two.")) as server:
-        run = run_musepi("-p", "what is it", *model_flags(server.base_url, api), cwd=tmp_path)
+        run = run_musepi("-p", "what is it", *model_flags(server.base_url, api), cwd=tmp_path, fresh=True)
     assert (run.returncode, run.stdout) == (0, "Forty-two.\n")
     assert "what is it" in json.dumps(server.requests[0].body["messages"][-1])
 
@@ -42,7 +44,8 @@ def test_piped_text_stands_before_the_prompt(tmp_path):
 
 def test_json_mode_begins_with_the_header_and_ends_settled(tmp_path):
     with ModelServer(openai_reply(text="hi", tools=[("ls", {})]), openai_reply(text="done")) as server:
-        run = run_musepi("-p", "--mode", "json", "list it", *model_flags(server.base_url), cwd=tmp_path)
+        flags = model_flags(server.base_url)
+        run = run_musepi("-p", "--mode", "json", "list it", *flags, cwd=tmp_path, fresh=True)
     events = events_of(run.stdout)
     kinds = [event["type"] for event in events]
     assert run.returncode == 0
@@ -149,7 +152,7 @@ def test_continue_goes_on_in_the_same_file(tmp_path, musepi_home):
 def test_rpc_prompt_state_and_messages(tmp_path):
     with (
         ModelServer(openai_reply(text="hello there")) as server,
-        RpcProgram(*model_flags(server.base_url), cwd=tmp_path) as rpc,
+        RpcProgram(*model_flags(server.base_url), cwd=tmp_path, fresh=True) as rpc,
     ):
         assert rpc.ask("prompt", message="hi", id=1)["success"]
         rpc.wait_for("agent_settled")
@@ -272,7 +275,7 @@ def test_every_acknowledged_message_survives_kill_nine(tmp_path, musepi_home):
 def test_print_mode_compacts_a_session_on_request(tmp_path):
     session = tmp_path / "s.jsonl"
     answers = [openai_reply(text="A long sentence about files and tests. " * 200)] * 2
-    settings = ["--set", "compaction.keepRecentTokens=500", "--set", "compaction.enabled=false"]
+    settings = [*CHARS4, "--set", "compaction.keepRecentTokens=500", "--set", "compaction.enabled=false"]
     with ModelServer(*answers, *[openai_reply(text="## Goal\nShip it.")] * 2) as server:
         flags = [*model_flags(server.base_url), "--session", str(session), *settings]
         run_musepi("-p", "one", "two", *flags, cwd=tmp_path)
@@ -300,11 +303,13 @@ def test_an_address_where_nobody_listens_is_told_soon(tmp_path):
     assert run.stderr.count("retrying") == 2
 
 
-@pytest.mark.parametrize("address", ["http://[::1", "http://127.0.0.1:99999/v1"])
-def test_an_address_that_cannot_be_read_is_one_line(address, tmp_path):
+@pytest.mark.parametrize(
+    "address", ["http://[::1", "http://127.0.0.1:99999/v1", "ftp://x", "http://", "localhost:8080"]
+)
+def test_an_address_that_is_none_is_a_wrong_argument(address, tmp_path):
     run = run_musepi("-p", "hi", "--base-url", address, "--model", "x", cwd=tmp_path)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert "no usable address" in run.stderr
+    assert (run.returncode, run.stdout) == (2, "")
+    assert f"--base-url {address}: an address starts with http:// or https:// and a host" in run.stderr
     assert len(run.stderr.splitlines()) == 1
 
 
@@ -390,8 +395,8 @@ def test_a_model_nobody_knows_is_one_line(tmp_path):
 def test_a_summary_larger_than_the_window_changes_nothing(tmp_path):
     session = tmp_path / "s.jsonl"
     answers = [openai_reply(text="A long sentence about files and tests. " * 200)] * 2
-    settings = ["--set", "compaction.keepRecentTokens=500", "--set", "compaction.enabled=false"]
-    endless = openai_reply(text=" ".join(f"word{number}" for number in range(6000)))
+    settings = [*CHARS4, "--set", "compaction.keepRecentTokens=500", "--set", "compaction.enabled=false"]
+    endless = openai_reply(text=" ".join(f"word{number}" for number in range(6000))).packed(100)
     with ModelServer(*answers, *[endless] * 2) as server:
         flags = [*model_flags(server.base_url), "--session", str(session), *settings]
         run_musepi("-p", "one", "two", *flags, cwd=tmp_path)
@@ -404,7 +409,7 @@ def test_a_summary_larger_than_the_window_changes_nothing(tmp_path):
 def test_print_mode_tells_a_pass_that_failed_by_itself_on_stderr(tmp_path):
     long = openai_reply(text="A long sentence about files and tests. " * 400)
     with ModelServer(long, *[openai_reply(text=" ")] * 12) as server:
-        flags = [*model_flags(server.base_url), "--set", "compaction.keepRecentTokens=200"]
+        flags = [*model_flags(server.base_url), *CHARS4, "--set", "compaction.keepRecentTokens=200"]
         run = run_musepi("-p", "go", "--compact-at", "2000", *flags, cwd=tmp_path)
     assert run.returncode == 0
     assert run.stdout.startswith("A long sentence")
@@ -447,7 +452,7 @@ def test_no_extensions_leaves_those_of_the_folder_alone(tmp_path, musepi_home):
 def test_compact_at_and_the_model_for_summaries_reach_the_session(tmp_path):
     long = openai_reply(text="A long sentence about files and tests. " * 400)
     with ModelServer(long, *[openai_reply(text="## Goal\nShip it.")] * 4) as server:
-        flags = [*model_flags(server.base_url), "--set", "compaction.keepRecentTokens=200"]
+        flags = [*model_flags(server.base_url), *CHARS4, "--set", "compaction.keepRecentTokens=200"]
         at = ["--compact-at", "2000", "--compaction-model", "nobody/nothing"]
         run = run_musepi("--mode", "json", "go", *at, *flags, cwd=tmp_path)
         server.script(long)

@@ -106,6 +106,33 @@ def test_context_is_what_the_model_is_sent(run, file):
     assert (found["tokens"], found["effectiveCompactionId"], found["warnings"]) == (2 + 2 + 1, "c1", [])
 
 
+def test_context_counts_as_the_setting_says(run, file, tmp_path):
+    (tmp_path / "settings.json").write_text('{"tokens": {"estimator": "chars4"}}')
+    home = {"MUSEPI_HOME": str(tmp_path)}
+    assert json_of(run("context", file, "--json", environ=home))["tokens"] == 5
+    (tmp_path / "settings.json").write_text("{")
+    code, _, err = run("context", file, environ=home | ENVIRON)
+    assert (code, err.count("settings.json: It is not valid JSON")) == (0, 1)
+    (tmp_path / "settings.json").unlink()
+    _, _, err = run("context", file, environ=home | {"MUSEPI_TOKENIZER": "words"})
+    assert err.startswith('MUSEPI_TOKENIZER: tokens.estimator: "words" cannot be used')
+    assert "needs your own" in run("context", file, environ=home | {"MUSEPI_TOKENIZER": "cl100k"})[2]
+
+
+@pytest.mark.parametrize("command", ["inspect", "context", "transcript", "tree", "check"])
+def test_file_that_is_no_session_is_refused_with_what_makes_one_of_it(run, tmp_path, command):
+    torn = write_lines(tmp_path / "torn.jsonl", b'{"type":"session"\n', *chain("a"))
+    code, out, err = run(command, torn)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"{torn}: line 1: first record is not a session header (")
+    assert err.endswith(f"; try: musepi sessions import --salvage {torn}\n")
+    other = {"type": "user", "uuid": "1", "parentUuid": None, "message": {"role": "user", "content": "hi"}}
+    assert (
+        f"; try: musepi sessions import {tmp_path}"
+        in run(command, write_lines(tmp_path / "claude.jsonl", other))[2]
+    )
+
+
 def test_context_of_another_leaf(run, file):
     found = json_of(run("context", file, "--leaf", "u3", "--json"))
     assert [(m["role"], m["entryId"]) for m in found["messages"]] == [

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.support.lines import SLOT_LINE, chain, header_line, write_lines
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 
 
@@ -65,6 +67,22 @@ def test_given_folder_is_the_only_one(run, home):
     put(home, "flat", "mine")
     out = run("--all", "--json", "--session-dir", str(home / "flat"))[1]
     assert [row["id"] for row in json.loads(out)] == ["mine"]
+
+
+def test_given_folder_may_be_relative_or_in_a_home(run, home):
+    path = put(home, "flat", "mine")
+    for given in ("../flat", "~/flat"):
+        out = run("--all", "--json", "--session-dir", given)[1]
+        assert [Path(row["path"]).resolve() for row in json.loads(out)] == [path]
+        assert json.loads(out)[0]["path"].startswith("/")
+    assert run("--session-dir", "~nobody-of-that-name")[0] == 1
+
+
+def test_newest_come_first_whatever_is_read_last(run, home):
+    files = [put(home, "musepi/sessions", f"s{number}") for number in range(3)]
+    for number, file in enumerate(files):
+        os.utime(file, (1_700_000_000 + number,) * 2)
+    assert [row["id"] for row in json.loads(run("--all", "--json")[1])] == ["s2", "s1", "s0"]
 
 
 def test_damaged_files_are_told_apart_from_the_list(run, home):

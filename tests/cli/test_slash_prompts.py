@@ -93,6 +93,7 @@ def test_a_remote_summary_without_an_endpoint_is_a_local_one_with_a_warning(tmp_
     with ModelServer(*answers, *[openai_reply(text="## Goal\nShip it.")] * 2) as server:
         flags = [*model_flags(server.base_url), "--session", str(session)]
         flags += ["--set", "compaction.keepRecentTokens=500", "--set", "compaction.enabled=false"]
+        flags += ["--set", "tokens.estimator=chars4"]
         run_musepi("-p", "one", "two", *flags, cwd=tmp_path)
         run = run_musepi("-p", "/compact remote the tests", *flags, cwd=tmp_path)
     assert (run.returncode, run.stdout.startswith("Compacted ")) == (0, True)

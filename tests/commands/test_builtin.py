@@ -21,6 +21,8 @@ from musepi_tui.runtime.intents import (
 )
 from tests.support.transcripts import session_view
 
+NOBODYS_HOME = "~nobody-at-all: nobody knows whose home folder that is"
+
 
 class FakeHost:
     """Remembers what a command asked for."""
@@ -119,12 +121,14 @@ class FakeHost:
         ("rewind", "0", ("notify", "warning", rewind.USAGE)),
         ("rewind", "-1", ("notify", "warning", rewind.USAGE)),
         ("rewind", "two", ("notify", "warning", rewind.USAGE)),
+        ("rewind", "9" * 5_000, ("notify", "warning", rewind.USAGE)),
         ("redo", "", ("act", "redo", "")),
         ("delete", "", ("show", "delete", "")),
         ("delete", "0a1b2c3d", ("notify", "warning", delete.USAGE)),
         ("handoff", "", ("send", Handoff())),
         ("handoff", " the parser\nfirst ", ("send", Handoff("the parser\nfirst"))),
         ("move", '"../two words"', ("send", MoveSession("/two words"))),
+        ("move", "~nobody-at-all", ("notify", "warning", NOBODYS_HOME)),
         ("move", "sub/..", ("notify", "info", "The session works in /project already.")),
         ("cwd", "", ("notify", "info", "The session works in /project. /move FOLDER changes that.")),
         ("session", "", ("show", "session", "")),

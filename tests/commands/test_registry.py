@@ -88,6 +88,7 @@ def test_names_and_aliases_are_used_once(registry):
 def test_nearest_names_are_offered(registry):
     assert registry.nearest("modle")[0] in {"mode", "model"}
     assert registry.nearest("hlep") == ("help",)
+    assert registry.nearest("undoo")[0] == "undo"
     assert registry.nearest("zzz") == ()
 
 

@@ -1,7 +1,8 @@
 """Invariants 21 to 28 of the specification, over random conversations and every pass that edits."""
 
-from dataclasses import replace
-from itertools import count
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count, product
 
 import pytest
 from hypothesis import given, settings
@@ -64,30 +65,43 @@ def truncate(entries):
 
 
 PASSES = [stale, stale_warm, old, old_warm, dedup, shake, images, truncate]
-every_pass = pytest.mark.parametrize("run", PASSES, ids=lambda run: run.__name__)
 
-TEXTS = st.sampled_from(["short", words(30), words(900), f"x\n```\n{words(500)}\n```\ny", words(25_000)])
-TOOLS = st.sampled_from(
+TEXTS = ("short", words(30), words(900), f"x\n```\n{words(500)}\n```\ny", words(25_000))
+TOOLS = (
+    ("read", {"path": "a.py"}),
+    ("read", {"path": "a.py:1-5"}),
+    ("read", {"path": "skill://x"}),
+    ("skill", {"name": "x"}),
+    ("bash", {"command": "ls"}),
+)
+FLAGS = (False, True)
+PRUNED = (None, None, None, 5)
+# Strategies made once and much in one draw: making a conversation takes longer than what is done with it.
+NUMBERS = st.integers(1, 6)
+BOOLEANS = st.booleans()
+PARTS = st.sampled_from(
     [
-        ("read", {"path": "a.py"}),
-        ("read", {"path": "a.py:1-5"}),
-        ("read", {"path": "skill://x"}),
-        ("skill", {"name": "x"}),
-        ("bash", {"command": "ls"}),
+        *product(["user", "user", "command", "command", "custom", "custom"], TEXTS),
+        *[("picture", text) for text in ("", "look")] * 5,
+        *[("state", "")] * 10,
+        *[("tools", text) for text in ("", "ok")] * 10,
     ]
+)
+EXCHANGES = st.lists(
+    st.sampled_from(list(product(TOOLS, TEXTS, FLAGS, FLAGS, FLAGS, PRUNED))), min_size=1, max_size=3
 )
 
 
-@st.composite
-def exchanges(draw):
-    """An answer with a few calls, and their results; ids come later."""
-    made = []
-    for tool, arguments in draw(st.lists(TOOLS, min_size=1, max_size=3)):
-        blocks = (TextBlock(draw(TEXTS)), *([PICTURE] if draw(st.booleans()) else []))
-        error, useless = draw(st.sampled_from([(False, False), (False, True), (True, False), (True, True)]))
-        pruned = draw(st.sampled_from([None, None, None, 5]))
-        made.append((tool, arguments, blocks, error, useless, pruned))
-    return made
+def exchange(text, made, ids):
+    """An answer with a few calls, and their results."""
+    calls, results = [], []
+    for (tool, arguments), result, picture, error, useless, pruned in made:
+        number = f"c{next(ids)}"
+        calls.append(call(tool, number, **arguments))
+        blocks = (TextBlock(result), PICTURE) if picture else (TextBlock(result),)
+        bare = t("", number, tool, error=error, useless=useless, pruned_at_ms=pruned)
+        results.append(replace(bare, content=blocks))
+    return [a(text, calls), *results]
 
 
 @st.composite
@@ -95,35 +109,22 @@ def conversations(draw):
     """A path of messages, commands, exchanges and perhaps a compaction that keeps from some entry on."""
     ids = count(1)
     parts = []
-    for _ in range(draw(st.integers(1, 6))):
-        kind = draw(st.sampled_from(["user", "picture", "command", "custom", "state", "tools", "tools"]))
+    for _ in range(draw(NUMBERS)):
+        kind, text = draw(PARTS)
         match kind:
             case "user":
-                parts.append(u(draw(TEXTS)))
+                parts.append(u(text))
             case "picture":
-                parts.append(u(draw(st.sampled_from(["", "look"])), images=1))
+                parts.append(u(text, images=1))
             case "command":
-                parts.append(BashExecution("ls", draw(TEXTS)))
+                parts.append(BashExecution("ls", text))
             case "custom":
-                parts.append(custom(draw(TEXTS)))
+                parts.append(custom(text))
             case "state":
                 parts.append(state("label", label="x"))
             case _:
-                exchange = draw(exchanges())
-                numbers = [f"c{next(ids)}" for _ in exchange]
-                calls = [
-                    call(made[0], number, **made[1]) for number, made in zip(numbers, exchange, strict=True)
-                ]
-                parts.append(a(draw(st.sampled_from(["", "ok"])), calls))
-                parts += [
-                    replace(
-                        t("", number, tool, error=error, useless=useless, pruned_at_ms=pruned), content=blocks
-                    )
-                    for number, (tool, _, blocks, error, useless, pruned) in zip(
-                        numbers, exchange, strict=True
-                    )
-                ]
-    if draw(st.booleans()):
+                parts += exchange(text, draw(EXCHANGES), ids)
+    if draw(BOOLEANS):
         at = draw(st.integers(1, len(parts)))
         starts = [index for index in range(at) if not isinstance(parts[index], ToolResultMessage)]
         parts.insert(at, compaction("summary", f"e{draw(st.sampled_from(starts)) + 1}"))
@@ -144,11 +145,44 @@ def size(entries):
     return sum(map(ESTIMATE, context(entries).messages))
 
 
-@every_pass
-@settings(max_examples=60, deadline=None)
-@given(entries=conversations())
-def test_an_edit_changes_no_number_order_id_or_role(run, entries):
-    before, after = context(entries), context(edited(entries, run(entries)))
+def reloaded(entries):
+    return tuple(decode_entry(encode_entry(entry)) for entry in entries)
+
+
+def rewrite(entry, content):
+    if entry.type == "custom_message":
+        return replace(entry, content=content)
+    message = entry.message
+    if isinstance(message, BashExecution):
+        return replace(entry, message=replace(message, output=text_of(content)))
+    if isinstance(message, ToolResultMessage):
+        blocks = (TextBlock(content),) if isinstance(content, str) else content
+        return replace(entry, message=replace(message, content=blocks, pruned_at_ms=START_MS))
+    return replace(entry, message=replace(message, content=content))
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a pass does with a path: its edits, and the path with them stored."""
+
+    run: Callable
+    before: tuple
+    edits: Edits
+    after: tuple
+
+
+RULES = []
+"""What holds of every pass over every path. Making a path costs more than all of them do."""
+
+
+def rule(check):
+    RULES.append(check)
+    return check
+
+
+@rule
+def an_edit_changes_no_number_order_id_or_role(case):
+    before, after = context(case.before), context(case.after)
     assert after.entry_ids == before.entry_ids
     assert [type(message) for message in after.messages] == [type(message) for message in before.messages]
     for old_one, new_one in zip(before.messages, after.messages, strict=True):
@@ -157,11 +191,71 @@ def test_an_edit_changes_no_number_order_id_or_role(run, entries):
             assert new_one.is_error is old_one.is_error
 
 
-@every_pass
-@settings(max_examples=60, deadline=None)
+@rule
+def a_second_pass_at_once_changes_nothing(case):
+    assert not case.run(case.after)
+
+
+@rule
+def nothing_before_the_kept_part_changes(case):
+    tail = read_live_tail(case.before)
+    live = {tail.items[index].id for index in tail.live}
+    changed = {change.target_id for change in case.edits.changes}
+    assert changed <= live
+    first = next((entry.id for entry in case.before if entry.id in changed), None)
+    assert case.edits.earliest_entry_id == first
+
+
+@rule
+def protected_results_stay_whole(case):
+    protected = read_live_tail(case.before).protected
+    changed = {change.target_id for change in case.edits.changes}
+    assert not changed & {case.before[index].id for index in protected}
+
+
+@rule
+def savings_are_not_negative_and_the_context_never_grows(case):
+    edits = case.edits
+    assert edits.tokens_saved >= 0
+    assert edits.tokens_saved == sum(row.tokens for row in edits.counts)
+    assert len(edits.changes) == sum(row.entries for row in edits.counts)
+    assert size(case.after) <= size(case.before)
+
+
+@rule
+def a_reloaded_path_gives_the_same_context(case):
+    stored = edited(reloaded(case.before), case.edits)
+    assert context(reloaded(stored)).messages == context(stored).messages
+
+
+@rule
+def edits_written_into_the_entries_give_the_same_context(case):
+    contents = {change.target_id: change.replacement for change in case.edits.changes}
+    rewritten = tuple(
+        rewrite(entry, contents[entry.id]) if entry.id in contents else entry for entry in case.before
+    )
+    assert context(rewritten).messages == context(case.after).messages
+
+
+@rule
+def the_live_tail_is_what_the_model_sees(case):
+    tail, shown = read_live_tail(case.after), context(case.after)
+    live = [tail.items[index] for index in tail.live if tail.items[index].message is not None]
+    pairs = [
+        (entry_id, message)
+        for entry_id, message in zip(shown.entry_ids, shown.messages, strict=True)
+        if entry_id != shown.compaction_id
+    ]
+    assert pairs == [(item.id, item.message) for item in live]
+
+
+@pytest.mark.parametrize("run", PASSES, ids=lambda run: run.__name__)
+@settings(max_examples=80, deadline=None)
 @given(entries=conversations())
-def test_a_second_pass_at_once_changes_nothing(run, entries):
-    assert not run(edited(entries, run(entries)))
+def test_every_pass_keeps_every_rule(run, entries):
+    edits = run(entries)
+    for keep in RULES:
+        keep(Case(run, entries, edits, edited(entries, edits)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -177,27 +271,6 @@ def test_a_pruned_result_is_never_blanked_again(entries, order):
         if PASSES[number] not in (images, truncate):
             assert not pruned & {change.target_id for change in edits.changes}
         entries = edited(entries, edits)
-
-
-@every_pass
-@settings(max_examples=60, deadline=None)
-@given(entries=conversations())
-def test_nothing_before_the_kept_part_changes(run, entries):
-    tail = read_live_tail(entries)
-    live = {tail.items[index].id for index in tail.live}
-    edits = run(entries)
-    assert {change.target_id for change in edits.changes} <= live
-    first = next((entry.id for entry in entries if entry.id in {c.target_id for c in edits.changes}), None)
-    assert edits.earliest_entry_id == first
-
-
-@every_pass
-@settings(max_examples=60, deadline=None)
-@given(entries=conversations())
-def test_protected_results_stay_whole(run, entries):
-    protected = read_live_tail(entries).protected
-    changed = {change.target_id for change in run(entries).changes}
-    assert not changed & {entries[index].id for index in protected}
 
 
 @pytest.mark.parametrize("run", [stale, stale_warm], ids=["cold", "warm"])
@@ -232,53 +305,6 @@ def test_the_newest_read_of_a_path_is_never_superseded(entries):
     assert not superseded & set(newest.values())
 
 
-@every_pass
-@settings(max_examples=60, deadline=None)
-@given(entries=conversations())
-def test_savings_are_not_negative_and_the_context_never_grows(run, entries):
-    edits = run(entries)
-    assert edits.tokens_saved >= 0
-    assert edits.tokens_saved == sum(row.tokens for row in edits.counts)
-    assert len(edits.changes) == sum(row.entries for row in edits.counts)
-    assert size(edited(entries, edits)) <= size(entries)
-
-
-@every_pass
-@settings(max_examples=60, deadline=None)
-@given(entries=conversations())
-def test_a_reloaded_path_gives_the_same_context(run, entries):
-    stored = edited(reloaded(entries), run(entries))
-    assert context(reloaded(stored)).messages == context(stored).messages
-
-
-def reloaded(entries):
-    return tuple(decode_entry(encode_entry(entry)) for entry in entries)
-
-
-@every_pass
-@settings(max_examples=60, deadline=None)
-@given(entries=conversations())
-def test_edits_written_into_the_entries_give_the_same_context(run, entries):
-    edits = run(entries)
-    contents = {change.target_id: change.replacement for change in edits.changes}
-    rewritten = tuple(
-        rewrite(entry, contents[entry.id]) if entry.id in contents else entry for entry in entries
-    )
-    assert context(rewritten).messages == context(edited(entries, edits)).messages
-
-
-def rewrite(entry, content):
-    if entry.type == "custom_message":
-        return replace(entry, content=content)
-    message = entry.message
-    if isinstance(message, BashExecution):
-        return replace(entry, message=replace(message, output=text_of(content)))
-    if isinstance(message, ToolResultMessage):
-        blocks = (TextBlock(content),) if isinstance(content, str) else content
-        return replace(entry, message=replace(message, content=blocks, pruned_at_ms=START_MS))
-    return replace(entry, message=replace(message, content=content))
-
-
 @settings(max_examples=60, deadline=None)
 @given(conversations(), st.integers(1, 20_000))
 def test_offloaded_text_can_be_read_back(entries, needed):
@@ -308,18 +334,3 @@ def test_tail_elision_touches_no_text_call_or_error(entries, budget):
         assert isinstance(message, ToolResultMessage)
         assert not message.is_error
         assert message.pruned_at_ms is None
-
-
-@every_pass
-@settings(max_examples=60, deadline=None)
-@given(entries=conversations())
-def test_the_live_tail_is_what_the_model_sees(run, entries):
-    entries = edited(entries, run(entries))
-    tail, shown = read_live_tail(entries), context(entries)
-    live = [tail.items[index] for index in tail.live if tail.items[index].message is not None]
-    pairs = [
-        (entry_id, message)
-        for entry_id, message in zip(shown.entry_ids, shown.messages, strict=True)
-        if entry_id != shown.compaction_id
-    ]
-    assert pairs == [(item.id, item.message) for item in live]

@@ -1,8 +1,10 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from musepi_tui.context.livetail import read_live_tail, stored_size, tokens_behind
+from musepi_tui.context.livetail import extend_live_tail, read_live_tail, stored_size, tokens_behind
 from musepi_tui.session.entries import KEEP_NOTHING
-from tests.support.builders import a, branch_summary, call, compaction, custom, path, state, t, u, words
+from tests.support.builders import a, branch_summary, call, compaction, custom, edit, path, state, t, u, words
 from tests.support.tails import ESTIMATE, flat, read
 
 
@@ -75,3 +77,56 @@ def test_tokens_behind_counts_what_comes_after():
     assert tokens_behind(items, ESTIMATE) == [4_320, 4_300, 4_000, 0]
     assert tokens_behind((), ESTIMATE) == []
     assert [stored_size(item, ESTIMATE) for item in items[1:]] == [0, 0, 4_000]
+
+
+RECOVERED = {"retryRecovery": {"status": "recovered"}}
+PARTS = st.sampled_from(
+    [
+        u("go"),
+        a("", [call("read", "k", path="a.py")]),
+        a("", [call("read", "k", path="skill://x")]),
+        a("", [call("read", "m", path="plan.md")], extra=RECOVERED),
+        t("1", "k"),
+        t("2", "m"),
+        t("3", "lost", "skill"),
+        custom("note"),
+        branch_summary("elsewhere"),
+        state("label", label="x"),
+        state("reset_boundary"),
+        compaction("s", "e1"),
+        edit("e1"),
+        edit("e2", "shorter"),
+    ]
+)
+
+
+@given(st.lists(PARTS, max_size=12), st.integers(0, 12))
+def test_a_tail_that_grew_is_the_one_read_whole(parts, known):
+    entries = path(*parts)
+    grown = extend_live_tail(read_live_tail(entries[:known], {"plan.md"}), entries, {"plan.md"})
+    assert grown in (None, read_live_tail(entries, {"plan.md"}))
+
+
+def test_messages_are_added_to_a_tail():
+    entries = flat(
+        u("x"), read("a.py", 9), compaction("s", "e2"), u("y"), read("skill://x", 9), state("label")
+    )
+    assert extend_live_tail(read_live_tail(entries[:6]), entries) == read_live_tail(entries)
+
+
+@pytest.mark.parametrize("change", [state("reset_boundary"), compaction("s", "e1"), edit("e1")])
+def test_what_changes_earlier_messages_is_not_added(change):
+    entries = path(u("x"), a("y"), change, u("z"))
+    assert extend_live_tail(read_live_tail(entries[:2]), entries) is None
+
+
+def test_another_path_is_not_added():
+    before, after = path(u("x"), a("y")), path(u("x"), a("other"), u("z"))
+    assert extend_live_tail(read_live_tail(before), after) is None
+    assert extend_live_tail(read_live_tail(before), before[:1]) is None
+
+
+def test_results_of_a_replaced_answer_stay_out_of_a_tail_that_grew():
+    entries = path(u("x"), a("", [call("read", "k")], extra=RECOVERED), state("label"), t("1", "k"))
+    grown = extend_live_tail(read_live_tail(entries[:3]), entries) or read_live_tail(entries)
+    assert grown.items[3].message is None

@@ -63,17 +63,12 @@ def test_decision_takes_the_larger_of_bill_and_local_count():
 
 
 @pytest.mark.parametrize(
-    ("compaction_id", "entry_ids", "expected"),
-    [
-        (None, ["a", "b"], 0),
-        ("gone", ["a"], 0),
-        ("C", ["C", "a", "b", "d"], 3),
-        ("C", ["C", "a", "b"], 3),
-    ],
-    ids=["no-compaction", "unknown", "messages-after-it", "none-after-it"],
+    ("entry_ids", "expected"),
+    [(["C", "a", "b", "d"], 3), (["C", "a", "b"], 3), (["C", "d", "e"], 1)],
+    ids=["messages-after-it", "none-after-it", "nothing-kept"],
 )
-def test_fresh_index(compaction_id, entry_ids, expected):
-    assert fresh_index(["a", "b", "C", "d"], compaction_id, entry_ids) == expected
+def test_fresh_index(entry_ids, expected):
+    assert fresh_index(entry_ids, ["d", "e"]) == expected
 
 
 def test_sum_of_usage_adds_tokens_and_cost():

@@ -115,10 +115,10 @@ def test_typing_during_a_turn_is_queued_and_delivered(tmp_path):
         terminal.submit("fix the bug")
         terminal.wait("esc to cancel")
         terminal.submit("make a table")
-        terminal.wait("Steering: make a table")
+        assert "› make a table" not in terminal.wait("Steering: make a table")
         terminal.wait("esc to cancel", gone=True, limit_s=TURN_S)
         terminal.press("C-Home")
-        terminal.seek("› make a table", "PageDown")
+        assert "› make a table" in terminal.seek("› make a table", "PageDown")
 
 
 def test_escape_stops_the_turn_and_keeps_what_came(tmp_path):

@@ -179,6 +179,8 @@ async def test_a_named_path_is_loaded_and_one_that_is_missing_is_refused(stage: 
     assert [(each.name, each.origin) for each in extensions.loaded] == [("mine", str(path.resolve()))]
     with pytest.raises(UsageError, match="there is no such file"):
         await stage.load(str(tmp_path / "gone.py"))
+    with pytest.raises(UsageError, match="nobody knows whose home folder that is"):
+        await stage.load("~nobody-of-that-name/mine.py")
 
 
 async def test_the_last_compaction_supplied_counts(stage: Stage):
@@ -196,6 +198,18 @@ async def test_the_last_compaction_supplied_counts(stage: Stage):
 
     assert answer.compaction == CompactionResult("two", KEEP_NOTHING, 900)
     assert answer.by == "two"
+
+
+async def test_answer_that_says_nothing_leaves_the_one_before(stage: Stage):
+    for name, given in (("a", "{'summary': {'summary': 'text'}}"), ("b", "{}"), ("c", "{'cancel': False}")):
+        stage.write(
+            f"{name}.py", f"def activate(api):\n    api.on('session_before_tree', lambda e, c: {given})\n"
+        )
+    extensions = await stage.load()
+
+    answer = await extensions.before_tree(before_tree())
+
+    assert (answer.summary, answer.by) == (BranchSummaryResult("text"), "a")
 
 
 async def test_a_cancel_ends_the_chain(stage: Stage):

@@ -1,14 +1,15 @@
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from musepi_tui.runtime.options import RuntimeOptions
+from tests.support.extension_sources import EXTENSION_HEADER
 from tests.support.harness import runtime_options, write_models
+from tests.support.passes import FakeModel
 from tests.support.server import ModelServer, Reply, anthropic_reply, openai_reply
-from tests.support.zygote import Zygote
+from tests.support.zygote import IS_POSSIBLE, Zygote, shared_zygote
 
 REPLIES = {"anthropic-messages": anthropic_reply, "openai-completions": openai_reply}
 
@@ -32,13 +33,18 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-@pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
+@pytest.fixture
+def model(server: ModelServer, api: str) -> FakeModel:
+    """What answers on ``server``."""
+    return FakeModel(server, api)
+
+
+@pytest.fixture
+def zygote() -> Zygote:
     """Starts musepi processes in milliseconds; skips where the system calls for that are not to be had."""
-    if sys.platform != "linux":
+    if not IS_POSSIBLE:
         pytest.skip("these processes need Linux")
-    with Zygote() as running:
-        yield running
+    return shared_zygote()
 
 
 @pytest.fixture
@@ -59,5 +65,21 @@ def over_http(
         base_url = server.base_url if api == "anthropic-messages" else f"{server.base_url}/v1"
         write_models(musepi_home, api, base_url, **(row or {}))
         return runtime_options(musepi_home, project, *settings, **fields)
+
+    return make
+
+
+@pytest.fixture
+def with_extensions(
+    over_http: Callable[..., RuntimeOptions], musepi_home: Path
+) -> Callable[..., RuntimeOptions]:
+    """The same with extensions of these sources, ``e0``, ``e1`` …, in the user's folder."""
+
+    def make(sources: Sequence[str], *settings: str, **fields: Any) -> RuntimeOptions:
+        folder = musepi_home / "extensions"
+        folder.mkdir(exist_ok=True)
+        for number, source in enumerate(sources):
+            (folder / f"e{number}.py").write_text(EXTENSION_HEADER + source, encoding="utf-8")
+        return over_http(*settings, **fields)
 
     return make

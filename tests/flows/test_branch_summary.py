@@ -6,9 +6,9 @@ from musepi_tui.runtime.events import BranchSummaryEnded, BranchSummaryStarted, 
 from musepi_tui.runtime.intents import Cancel, Compact, NavigateTree
 from musepi_tui.session.entries import BranchSummaryEntry, MessageEntry
 from musepi_tui.session.messages import text_of
+from tests.support.extension_sources import failing_at, waiting_at
 from tests.support.harness import reopened, running
 from tests.support.passes import (
-    FakeModel,
     check_request,
     conversation,
     stored,
@@ -20,7 +20,6 @@ from tests.support.server import hang_reply
 
 SETTINGS = ("compaction.keepRecentTokens=1", "compaction.autoContinue=false")
 BRANCH_SUMMARY = "## Goal\nWhat the other branch was about."
-HEADER = "from musepi_tui.extensions.api import *\n"
 
 SUPPLIER = """
 def activate(api):
@@ -44,53 +43,22 @@ def activate(api):
     api.on("session_before_tree", lambda event, ctx: {"cancel": True})
 """
 
-SLOW = """
-import asyncio
-
-def activate(api):
-    api.on("session_before_tree", wait)
-
-async def wait(event, ctx):
-    ctx.notify("thinking")
-    try:
-        await event.signal.wait()
-    finally:
-        ctx.notify("given up")
-"""
-
 BLANK = """
 def activate(api):
     api.on("session_before_tree", lambda event, ctx: {"summary": {"summary": " "}})
 """
 
-FAILING = """
-def activate(api):
-    api.on("session_before_tree", fail)
-    api.on("session_tree", fail)
 
-async def fail(event, ctx):
-    raise ValueError("no such luck")
-"""
+@pytest.fixture
+def model(model):
+    model.summary = model.says(BRANCH_SUMMARY)
+    return model
 
 
 @pytest.fixture
-def model(server, api):
-    made = FakeModel(server, api)
-    made.summary = made.says(BRANCH_SUMMARY)
-    return made
-
-
-@pytest.fixture
-def extended(over_http, musepi_home):
+def extended(with_extensions):
     """Options for a session with this extension in the user's folder."""
-
-    def make(source):
-        folder = musepi_home / "extensions"
-        folder.mkdir(exist_ok=True)
-        (folder / "e0.py").write_text(HEADER + source, encoding="utf-8")
-        return over_http(*SETTINGS)
-
-    return make
+    return lambda source: with_extensions([source], *SETTINGS)
 
 
 async def talk(harness, model, *pairs):
@@ -243,6 +211,18 @@ async def test_summary_the_server_refuses_changes_nothing(over_http, model):
         assert facts(harness) == before
 
 
+async def test_answer_of_nothing_but_a_list_of_files_changes_nothing(over_http, model, project):
+    async with running(over_http(*SETTINGS)) as harness:
+        (plan,) = await talk(harness, model, PAIRS[0])
+        # The branch has files of its own, whose list would stand alone in the summary.
+        model.turns.append(model.says(tools=[("write", {"path": "left.py", "content": "x"}, "c1")]))
+        await talk(harness, model, PAIRS[1])
+        before, model.summary = facts(harness), model.says("<files>\na.py (Read)\n</files>")
+        settled = await harness.settle(NavigateTree(plan, summarize=True))
+        assert settled.error.startswith("The model returned an empty summary; nothing was changed.")
+        assert facts(harness) == before
+
+
 async def test_extension_supplies_the_summary_and_hears_of_the_move(extended, model):
     async with running(extended(SUPPLIER)) as harness:
         plan, left = await talk(harness, model, *PAIRS)
@@ -256,6 +236,20 @@ async def test_extension_supplies_the_summary_and_hears_of_the_move(extended, mo
     assert (entry.summary, entry.details, entry.from_extension) == ("Written by hand.", {"mine": 1}, True)
     assert model.summarised == []
     assert "Written by hand." in texts(model.asked[-1])
+
+
+async def test_summary_without_a_model_is_refused_before_an_extension_is_asked(extended, model, musepi_home):
+    options = extended(SUPPLIER)
+    async with running(options) as harness:
+        plan, _ = await talk(harness, model, *PAIRS)
+        path = harness.file
+    (musepi_home / "models.json").unlink()
+    async with running(reopened(options, path)) as harness:
+        before, told_before = facts(harness), harness.notices()
+        settled = await harness.settle(NavigateTree(plan, summarize=True))
+        assert settled.error.startswith("No model is configured.")
+        assert (facts(harness), harness.notices()) == (before, told_before)
+        assert (await harness.settle(NavigateTree(plan))).ok
 
 
 async def test_summary_nobody_asked_for_is_not_used(extended, model):
@@ -278,7 +272,7 @@ async def test_extension_stops_the_move(extended, model):
 
 
 async def test_esc_reaches_a_handler_that_waits(extended, model):
-    async with running(extended(SLOW)) as harness:
+    async with running(extended(waiting_at("session_before_tree"))) as harness:
         plan, _ = await talk(harness, model, *PAIRS)
         before = facts(harness)
         intent = harness.runtime.send(NavigateTree(plan))
@@ -300,7 +294,7 @@ async def test_blank_summary_of_an_extension_changes_nothing(extended, model):
 
 
 async def test_handler_that_fails_is_passed_over(extended, model):
-    async with running(extended(FAILING)) as harness:
+    async with running(extended(failing_at("session_before_tree", "session_tree"))) as harness:
         plan, _ = await talk(harness, model, *PAIRS)
         data = await go(harness, plan, summarize=True)
         assert "summaryEntryId" in data

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -58,22 +59,37 @@ def chance(request: pytest.FixtureRequest, musepi_home: Path) -> Iterator[random
         yield chance
 
 
-def kill_again_and_again(kills: int, zygote: Zygote, chance: random.Random, folder: Path) -> int:
-    """Kills sessions so often; how many compactions were acknowledged. Raises at the first thing wrong."""
-    compactions = names = 0
+@dataclass
+class Toll:
+    """How many kills there were, what had been acknowledged before them, what was wrong afterwards."""
+
+    kills: int = 0
+    entries: int = 0
+    names: int = 0
+    compactions: int = 0
+    problems: list[str] = field(default_factory=list)
+    leftovers: set[str] = field(default_factory=set)
+
+
+def kill_again_and_again(kills: int, zygote: Zygote, chance: random.Random, folder: Path) -> Toll:
+    """Kills sessions so often; ends at the first thing wrong."""
+    toll = Toll()
     for number in range(0, kills, LIVES):
         path = folder / f"{number}.jsonl"
         session = KilledSession(path, folder, KINDS[number // LIVES % len(KINDS)](path))
-        for life in range(min(LIVES, kills - number)):
+        for _ in range(LIVES):
             moment = any_moment(chance)
             session.live(zygote, chance, moment)
-            assert session.problems() == [], f"kill {number + life} at {moment}"
-        compactions += session.compactions
-        names += len(session.names)
-        leftovers = {item.name for item in folder.glob(f"*{number}.jsonl*")}
-        assert leftovers <= {path.name, f"{path.name}.lock", f"{path.name}.v1.bak"} | temporary(leftovers)
-    assert names > 0
-    return compactions
+            toll.kills += 1
+            toll.problems += [f"kill {toll.kills} at {moment}: {found}" for found in session.problems()]
+            if toll.problems:
+                return toll
+        toll.entries += len(session.acknowledged)
+        toll.compactions += session.compactions
+        toll.names += len(session.names)
+        files = {item.name for item in folder.glob(f"*{number}.jsonl*")}
+        toll.leftovers |= files - {path.name, f"{path.name}.lock", f"{path.name}.v1.bak"} - temporary(files)
+    return toll
 
 
 def temporary(names: set[str]) -> set[str]:
@@ -83,14 +99,20 @@ def temporary(names: set[str]) -> set[str]:
 
 @pytest.mark.parametrize("chance", [0], indirect=True, ids=["seed 0"])
 def test_ten_kills_cost_nothing_that_was_told(zygote, chance, tmp_path):
-    kill_again_and_again(10, zygote, chance, tmp_path)
+    toll = kill_again_and_again(10, zygote, chance, tmp_path)
+    assert (toll.problems, toll.leftovers, toll.kills) == ([], set(), 10)
+    assert toll.entries > 0
+    assert toll.names > 0
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("chance", [1, 2, 3, 4], indirect=True, ids="seed {}".format)
 def test_fifty_kills_cost_nothing_that_was_told(zygote, chance, tmp_path):
-    assert kill_again_and_again(50, zygote, chance, tmp_path) >= 10
+    toll = kill_again_and_again(50, zygote, chance, tmp_path)
+    assert (toll.problems, toll.leftovers, toll.kills) == ([], set(), 50)
+    assert toll.compactions >= 10
+    assert toll.names > 0
 
 
 @pytest.mark.parametrize("chance", [5], indirect=True, ids=["seed 5"])

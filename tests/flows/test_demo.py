@@ -1,8 +1,10 @@
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from musepi_tui.base.tokenizer import load_tokenizer
 from musepi_tui.providers import apis
 from musepi_tui.providers.demo import spec
 from musepi_tui.providers.demo.stream import Pace
@@ -12,12 +14,15 @@ from musepi_tui.session.entries import CompactionEntry, MessageEntry
 from musepi_tui.session.messages import UserMessage
 from tests.support.harness import running, runtime_options
 
+_load_once = functools.cache(load_tokenizer)
+
 
 @pytest.fixture(autouse=True)
 def quick_demo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The demo of this test does not wait between words."""
+    """The demo of this test does not wait between words, and the ranks of all of them are read once."""
     provider = spec.make_provider(pace=Pace(0, 0, words=50))
     monkeypatch.setattr(spec, "PROVIDER", provider)
+    monkeypatch.setattr("musepi_tui.runtime.tokens.load_tokenizer", _load_once)
     apis.load_provider.cache_clear()
     yield
     provider.close()

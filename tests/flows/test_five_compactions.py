@@ -4,19 +4,25 @@ import pytest
 
 from musepi_tui.runtime.intents import Compact
 from tests.support.harness import reopened, running
-from tests.support.passes import FakeModel, check_request, passes, solid, stored, summary_of, texts
+from tests.support.passes import (
+    WINDOW,
+    check_request,
+    passes,
+    solid,
+    stored,
+    summary_of,
+    texts,
+)
 
-WINDOW = {"contextWindow": 20_000}
 SETTINGS = ("compaction.keepRecentTokens=1000", "compaction.threshold=17000")
 REQUEST = "Port the parser to Rust. Never touch tests/golden, keep the public names, and answer in French."
 DROPPED = "## Goal\nUnknown.\n\n## Next Steps\n1. Ask."
 
 
 @pytest.fixture
-def model(server, api):
-    found = FakeModel(server, api)
-    found.summary = found.says(DROPPED)
-    return found
+def model(model):
+    model.summary = model.says(DROPPED)
+    return model
 
 
 def requests_in(text):

@@ -8,8 +8,10 @@ from musepi_tui.session.messages import ImageBlock
 from tests.support.builders import PIXEL
 from tests.support.harness import reopened, running
 from tests.support.passes import (
+    PASS,
     SUMMARY,
-    FakeModel,
+    TURN,
+    WINDOW,
     all_done,
     check_request,
     course,
@@ -20,16 +22,8 @@ from tests.support.passes import (
     write_rows,
 )
 
-WINDOW = {"contextWindow": 20_000}
 KEEP = ("compaction.keepRecentTokens=2000",)
 FIXED = ("compaction.threshold=17000", "compaction.autoContinue=false")
-PASS = ["auto_compaction_start", "auto_compaction_end"]
-TURN = ["agent_start", "agent_end"]
-
-
-@pytest.fixture
-def model(server, api):
-    return FakeModel(server, api)
 
 
 @pytest.fixture

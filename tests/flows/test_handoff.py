@@ -17,7 +17,6 @@ from musepi_tui.session.messages import text_of
 from tests.support.harness import reopened, running
 from tests.support.passes import (
     DOCUMENT,
-    FakeModel,
     all_done,
     check_request,
     conversation,
@@ -30,11 +29,6 @@ from tests.support.passes import (
     wait_for_requests,
 )
 from tests.support.server import hang_reply, status_reply
-
-
-@pytest.fixture
-def model(server, api):
-    return FakeModel(server, api)
 
 
 def without_marks(value):
@@ -94,6 +88,19 @@ async def test_the_request_repeats_the_live_one_and_adds_one_message(over_http, 
     assert question["role"] == "user"
     wanted = {"type": "none"} if api == "anthropic-messages" else "none"
     assert asked["tool_choice"] == wanted
+
+
+@pytest.mark.parametrize("api", ["openai-completions"])
+async def test_the_request_reads_the_cache_of_the_session_under_an_id_of_its_own(over_http, model):
+    told = {"supportsPromptCacheKey": True, "sessionAffinity": "default"}
+    async with running(over_http(row={"compat": told})) as harness:
+        await harness.prompt("count to seven")
+        session_id = harness.runtime.view().header.id
+        await harness.settle(Handoff())
+    live, asked = model.asked[0], model.handed_off[0]
+    assert (live.body["prompt_cache_key"], live.headers["x-session-affinity"]) == (session_id, session_id)
+    assert asked.body["prompt_cache_key"] == session_id
+    assert asked.headers["x-session-affinity"] != session_id
 
 
 @pytest.mark.parametrize("text", ["tool_choice 'none' is not supported: only auto tool choice is supported"])

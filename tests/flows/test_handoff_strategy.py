@@ -8,8 +8,10 @@ from musepi_tui.storage.paths import artifact_folder
 from tests.support.harness import running
 from tests.support.passes import (
     DOCUMENT,
+    PASS,
     SUMMARY,
-    FakeModel,
+    TURN,
+    WINDOW,
     all_done,
     check_request,
     conversation,
@@ -23,21 +25,13 @@ from tests.support.passes import (
 )
 from tests.support.server import hang_reply, status_reply
 
-WINDOW = {"contextWindow": 20_000}
 SETTINGS = (
     "compaction.strategy=handoff",
     "compaction.threshold=10000",
     "compaction.keepRecentTokens=2000",
     "compaction.supersedeReads=false",
 )
-TURN = ["agent_start", "agent_end"]
-PASS = ["auto_compaction_start", "auto_compaction_end"]
 FOCUS = "Additional focus: preserve implementation state and next actions"
-
-
-@pytest.fixture
-def model(server, api):
-    return FakeModel(server, api)
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
 """Passes by hand, and passes that meet a person: interruption, resumption, cancel, the queue."""
 
-import pytest
-
 from musepi_tui.runtime.events import MaintenanceEnded, MaintenanceProgress, MaintenanceStarted, Phase
 from musepi_tui.runtime.intents import Cancel, Compact, Shake, SubmitPrompt
 from tests.support.harness import running
 from tests.support.passes import (
+    PASS,
     SUMMARY,
-    FakeModel,
+    TURN,
+    WINDOW,
     all_done,
     check_request,
     course,
@@ -21,16 +21,8 @@ from tests.support.passes import (
 )
 from tests.support.server import hang_reply, json_reply
 
-WINDOW = {"contextWindow": 20_000}
 KEEP = ("compaction.keepRecentTokens=2000",)
 FIXED = ("compaction.threshold=17000", "compaction.autoContinue=false")
-PASS = ["auto_compaction_start", "auto_compaction_end"]
-TURN = ["agent_start", "agent_end"]
-
-
-@pytest.fixture
-def model(server, api):
-    return FakeModel(server, api)
 
 
 async def test_second_pass_by_hand_right_away_has_nothing_to_do(over_http, model):

@@ -5,17 +5,21 @@ import pytest
 from musepi_tui.runtime.events import AgentSettled, MaintenanceStarted
 from musepi_tui.runtime.intents import Cancel, SubmitPrompt
 from tests.support.harness import running
-from tests.support.passes import SUMMARY, FakeModel, course, notices, passes, solid, texts
+from tests.support.passes import (
+    PASS,
+    SUMMARY,
+    TURN,
+    WINDOW,
+    course,
+    notices,
+    passes,
+    solid,
+    texts,
+)
 from tests.support.server import Reply, hang_reply
 
-WINDOW = {"contextWindow": 20_000}
 KEEP = "compaction.keepRecentTokens=2000"
 NO_RETRY = ("retry.maxRetries=0", "retry.requestRetries=0")
-
-
-@pytest.fixture
-def model(server, api):
-    return FakeModel(server, api)
 
 
 def echo(model):
@@ -145,6 +149,18 @@ async def test_model_that_always_fills_the_window_stops_at_a_dead_end(over_http,
         assert "The context takes 18,000 tokens of a 20,000-token window" in warning
 
 
+async def test_text_of_an_answer_that_was_dropped_buys_no_further_tries(over_http, model):
+    async with running(over_http(KEEP, *NO_RETRY, row=WINDOW)) as harness:
+        model.turns.append(model.says(6_000))
+        await harness.prompt("one")
+        model.turns += [model.cut_off(), model.cut_off("half", used=(17_500, 500))]
+        model.ending = model.cut_off()
+        await harness.prompt("two")
+        assert [end["reason"] for _, end in passes(harness)] == ["incomplete"]
+        assert "reached its output limit" in notices(harness, "error")[-1]
+    assert len(model.asked) == 1 + 4
+
+
 async def test_model_that_alternates_between_overflow_and_cut_off_comes_to_an_end(over_http, model):
     async with running(over_http(KEEP, row=WINDOW)) as harness:
         model.turns.append(model.says(5_000))
@@ -248,13 +264,7 @@ async def test_pass_that_was_given_up_after_a_turn_comes_again_before_the_next_p
         assert end["result"] is None
         model.summary = model.says(SUMMARY)
         after = await harness.prompt(f"three {solid(3_000)}")
-        assert course(harness, after) == [
-            "auto_compaction_start",
-            "auto_compaction_end",
-            "agent_start",
-            "agent_end",
-            "agent_settled",
-        ]
+        assert course(harness, after) == [*PASS, *TURN, "agent_settled"]
     assert len(model.asked[-1].raw) // 4 < 20_000
 
 

@@ -5,7 +5,15 @@ import json
 import pytest
 
 from tests.support.harness import write_models
-from tests.support.passes import DOCUMENT, SUMMARY, FakeModel, check_request, summary_of
+from tests.support.passes import (
+    DOCUMENT,
+    PASS,
+    SUMMARY,
+    TURN,
+    FakeModel,
+    check_request,
+    summary_of,
+)
 from tests.support.program import RpcProgram
 from tests.support.server import status_reply
 
@@ -52,15 +60,7 @@ def test_run_that_recovers_from_an_overflow_succeeds(zygote, model, project):
     code, out, err = run(zygote, project, "--continue", "--mode", "json", "second")
     lines = [json.loads(line) for line in out.splitlines()]
     assert (code, err) == (0, "")
-    assert course_of(lines) == [
-        "agent_start",
-        "agent_end",
-        "auto_compaction_start",
-        "auto_compaction_end",
-        "agent_start",
-        "agent_end",
-        "agent_settled",
-    ]
+    assert course_of(lines) == [*TURN, *PASS, *TURN, "agent_settled"]
     end = next(line for line in lines if line["type"] == "auto_compaction_end")
     assert (end["willRetry"], end["aborted"]) == (True, False)
     assert SUMMARY in summary_of(model.asked[-1])
@@ -112,15 +112,7 @@ def test_run_that_is_handed_off_goes_on_to_its_end_and_names_the_new_session(zyg
     code, out, err = run(zygote, project, *HANDOFF, *on, "--mode", "json", "write a lot")
     lines = [json.loads(line) for line in out.splitlines()]
     assert (code, err) == (0, "")
-    assert course_of(lines) == [
-        "agent_start",
-        "agent_end",
-        "auto_compaction_start",
-        "auto_compaction_end",
-        "agent_start",
-        "agent_end",
-        "agent_settled",
-    ]
+    assert course_of(lines) == [*TURN, *PASS, *TURN, "agent_settled"]
     names = [line["type"] for line in lines]
     changed = names.index("session_changed")
     assert names.index("auto_compaction_start") < changed < names.index("auto_compaction_end")

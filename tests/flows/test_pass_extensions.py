@@ -4,10 +4,13 @@ import pytest
 
 from musepi_tui.runtime.events import ExtensionFailed, IntentSettled
 from musepi_tui.runtime.intents import Cancel, Compact, ForkSession, Handoff
+from tests.support.extension_sources import failing_at, waiting_at
 from tests.support.harness import reopened, running
 from tests.support.passes import (
+    PASS,
     SUMMARY,
-    FakeModel,
+    TURN,
+    WINDOW,
     check_request,
     course,
     passes,
@@ -16,10 +19,9 @@ from tests.support.passes import (
     texts,
 )
 
-WINDOW = {"contextWindow": 20_000}
 SETTINGS = ("compaction.keepRecentTokens=2000", "compaction.autoContinue=false")
-HEADER = "from musepi_tui.extensions.api import *\n"
-PASSED = ["agent_start", "agent_end", "auto_compaction_start", "auto_compaction_end", "agent_settled"]
+PASSED = [*TURN, *PASS, "agent_settled"]
+FAILING = failing_at("session_before_compact", "session_compacting", "session_compact")
 
 SUPPLIER = """
 def activate(api):
@@ -58,36 +60,12 @@ async def guard(event, ctx):
     return {"cancel": event.reason != "manual"}
 """
 
-FAILING = """
-def activate(api):
-    api.on("session_before_compact", fail)
-    api.on("session_compacting", fail)
-    api.on("session_compact", fail)
-
-async def fail(event, ctx):
-    raise ValueError("no such luck")
-"""
-
 SHAPING = """
 def activate(api):
     api.on("session.compacting", shape)
 
 async def shape(event, ctx):
     return {"context": ["The user's name is Ada."], "preserve_data": {"mine": {"n": len(event.messages)}}}
-"""
-
-SLOW = """
-import asyncio
-
-def activate(api):
-    api.on("session_before_compact", wait)
-
-async def wait(event, ctx):
-    ctx.notify("thinking")
-    try:
-        await event.signal.wait()
-    finally:
-        ctx.notify("given up")
 """
 
 BLANK = """
@@ -100,22 +78,9 @@ async def supply(event, ctx):
 
 
 @pytest.fixture
-def model(server, api):
-    return FakeModel(server, api)
-
-
-@pytest.fixture
-def extended(over_http, musepi_home):
+def extended(with_extensions):
     """Options for a session with these extensions in the user's folder."""
-
-    def make(*sources):
-        folder = musepi_home / "extensions"
-        folder.mkdir(exist_ok=True)
-        for number, source in enumerate(sources):
-            (folder / f"e{number}.py").write_text(HEADER + source, encoding="utf-8")
-        return over_http(*SETTINGS, row=WINDOW)
-
-    return make
+    return lambda *sources: with_extensions(sources, *SETTINGS, row=WINDOW)
 
 
 async def cross(harness, model):
@@ -204,7 +169,7 @@ async def test_lines_of_an_extension_reach_the_summarizer_and_its_data_the_file_
 
 
 async def test_esc_reaches_a_handler_that_waits(extended, model):
-    async with running(extended(SLOW)) as harness:
+    async with running(extended(waiting_at("session_before_compact"))) as harness:
         model.turns.append(model.says(6_000))
         await harness.prompt("the first request")
         before = harness.file.read_bytes()

@@ -5,16 +5,11 @@ import pytest
 from musepi_tui.context.prune import SUPERSEDED_NOTICE
 from musepi_tui.runtime.intents import Shake
 from tests.support.harness import reopened, running
-from tests.support.passes import FakeModel, check_request, course, passes, solid, stored, told
+from tests.support.passes import PASS, TURN, WINDOW, check_request, course, passes, solid, stored, told
 
 ROW = {"contextWindow": 60_000}
 """A pass starts at 43,616."""
 SETTINGS = ("compaction.keepRecentTokens=2000", "compaction.autoContinue=false")
-
-
-@pytest.fixture
-def model(server, api):
-    return FakeModel(server, api)
 
 
 def results_of(request):
@@ -136,3 +131,21 @@ async def test_shake_by_hand_is_believed_at_the_next_prompt(over_http, model, pr
         await harness.prompt(solid(1_500))
         assert [start["reason"] for start, _ in passes(harness)] == ["manual"]
     assert model.summarised == []
+
+
+async def test_shortened_result_does_not_hide_what_was_billed_from_the_next_prompt(over_http, model, project):
+    (project / "a.txt").write_text(f"{solid(30)}\n" * 60)
+    after_turn = "compaction.midTurnEnabled=false"  # so that no answer is billed after the edit
+    async with running(over_http(*SETTINGS, after_turn, row=WINDOW)) as harness:
+        model.turns.append(model.says(6_000))
+        await harness.prompt("one")
+        model.turns += [
+            reading(model, "a.txt", "one"),
+            reading(model, "a.txt", "two"),
+            model.says("read", used=(16_400, 9)),
+        ]
+        await harness.prompt("read it twice")
+        assert pruned(harness) == [("superseded", 1, True)]
+        assert passes(harness) == []
+        after = await harness.prompt(solid(700))
+        assert course(harness, after) == [*PASS, *TURN, "agent_settled"]

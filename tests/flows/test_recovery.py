@@ -7,8 +7,10 @@ from musepi_tui.runtime.intents import Cancel, SelectModel, SetAutoCompaction, S
 from musepi_tui.session.messages import AssistantMessage, StopReason
 from tests.support.harness import running
 from tests.support.passes import (
+    PASS,
     SUMMARY,
-    FakeModel,
+    TURN,
+    WINDOW,
     check_request,
     course,
     notices,
@@ -21,19 +23,13 @@ from tests.support.passes import (
 )
 from tests.support.server import hang_reply, status_reply
 
-WINDOW = {"contextWindow": 20_000}
 SMALL = ("compaction.keepRecentTokens=2000", "compaction.autoContinue=false")
 TOO_LONG = "prompt is too long: 30000 tokens > 20000 maximum"
-RECOVERY = ["agent_start", "agent_end", "auto_compaction_start", "auto_compaction_end"]
-RETRIED = [*RECOVERY, "agent_start", "agent_end", "agent_settled"]
+RECOVERY = [*TURN, *PASS]
+RETRIED = [*RECOVERY, *TURN, "agent_settled"]
 NO_RETRY = ("retry.maxRetries=0", "retry.requestRetries=0")
 NO_SUMMARY = status_reply(500, {"error": {"message": "no summary today"}})
-ASKED_AGAIN = ["agent_start", "agent_end", "agent_start", "agent_end", "agent_settled"]
-
-
-@pytest.fixture
-def model(server, api):
-    return FakeModel(server, api)
+ASKED_AGAIN = [*TURN, *TURN, "agent_settled"]
 
 
 @pytest.fixture
@@ -111,14 +107,7 @@ async def test_second_overflow_in_a_row_is_not_compacted_again(start, model):
         await fill(harness)
         model.turns += [model.overflows()] * 2
         after = await harness.prompt("go on")
-        assert course(harness, after) == [
-            *RECOVERY,
-            "agent_start",
-            "agent_end",
-            "auto_compaction_start",
-            "auto_compaction_end",
-            "agent_settled",
-        ]
+        assert course(harness, after) == [*RECOVERY, *TURN, *PASS, "agent_settled"]
         first, (began, end) = passes(harness)
         assert first[1]["willRetry"] is True
         assert began["reason"] == "overflow"
@@ -173,13 +162,7 @@ async def test_overflow_left_from_before_is_repaired_before_the_next_prompt(star
         assert passes(harness) == []
         await harness.settle(SetAutoCompaction(enabled=True))
         after = await harness.prompt("try once more")
-        assert course(harness, after) == [
-            "auto_compaction_start",
-            "auto_compaction_end",
-            "agent_start",
-            "agent_end",
-            "agent_settled",
-        ]
+        assert course(harness, after) == [*PASS, *TURN, "agent_settled"]
         ((began, end),) = passes(harness)
         assert (began["reason"], end["willRetry"]) == ("overflow", False)
     said = check_request(model.asked[-1])

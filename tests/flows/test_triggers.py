@@ -7,8 +7,10 @@ from musepi_tui.runtime.intents import Compact, SetAutoCompaction, SubmitPrompt
 from musepi_tui.session.messages import UserMessage
 from tests.support.harness import reopened, running
 from tests.support.passes import (
+    PASS,
     SUMMARY,
-    FakeModel,
+    TURN,
+    WINDOW,
     check_request,
     conversation,
     course,
@@ -21,17 +23,9 @@ from tests.support.passes import (
     told,
 )
 
-WINDOW = {"contextWindow": 20_000}
-"""A pass starts at 17,000 and has to get below 13,600."""
 SMALL = ("compaction.keepRecentTokens=2000", "compaction.autoContinue=false")
 CONTINUING = SMALL[:1]
-AFTER_TURN = ["agent_start", "agent_end", "auto_compaction_start", "auto_compaction_end"]
-
-
-@pytest.fixture
-def model(server, api):
-    """The model of the test; its answers are long until it is told otherwise."""
-    return FakeModel(server, api)
+AFTER_TURN = [*TURN, *PASS]
 
 
 async def fill(harness, model, tokens=8_000):
@@ -45,7 +39,7 @@ async def test_turn_over_the_threshold_is_compacted_and_goes_on_by_itself(over_h
         await fill(harness, model, 12_000)
         model.turns.append(model.says(4_000))
         after = await harness.prompt("go on")
-        assert course(harness, after) == [*AFTER_TURN, "agent_start", "agent_end", "agent_settled"]
+        assert course(harness, after) == [*AFTER_TURN, *TURN, "agent_settled"]
         ((start, end),) = passes(harness)
         assert (start["reason"], start["action"], start["midTurn"]) == ("threshold", "summary", False)
         assert (end["willRetry"], end["aborted"], "skipped" in end, "errorMessage" in end) == (False,) * 4
@@ -114,13 +108,7 @@ async def test_prompt_that_would_not_fit_is_preceded_by_a_pass(over_http, model)
         assert passes(harness) == []
         pasted = f"what is wrong here {solid(3_500)}"
         after = await harness.prompt(pasted)
-        assert course(harness, after) == [
-            "auto_compaction_start",
-            "auto_compaction_end",
-            "agent_start",
-            "agent_end",
-            "agent_settled",
-        ]
+        assert course(harness, after) == [*PASS, *TURN, "agent_settled"]
         ((start, end),) = passes(harness)
         assert (start["reason"], start["midTurn"], end["willRetry"]) == ("threshold", False, False)
     *_, last = check_request(model.asked[-1])

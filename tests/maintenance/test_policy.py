@@ -756,11 +756,7 @@ def last_pass(scene, signal):
             TURN,
             Pass(Strategy.SUMMARY, Reason.OVERFLOW),
         ),
-        (
-            Scene(SHAKE, passes=[FREED_NOTHING]),
-            TURN,
-            Pass(Strategy.SUMMARY, Reason.THRESHOLD, follows_shake=True),
-        ),
+        (Scene(SHAKE, passes=[FREED_NOTHING]), TURN, Pass(Strategy.SUMMARY, Reason.THRESHOLD)),
     ],
 )
 def test_what_a_pass_is_announced_as(scene, signal, expected):

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from musepi_tui.runtime.events import IntentSettled, SessionReady
+from musepi_tui.runtime.desk import Desk
+from musepi_tui.runtime.events import (
+    AgentSettled,
+    AgentStarted,
+    IntentSettled,
+    Phase,
+    PhaseChanged,
+    SessionReady,
+)
 from musepi_tui.runtime.intents import (
     Cancel,
     CloneSession,
@@ -129,6 +137,65 @@ async def test_a_session_without_a_file_cannot_be_copied(intent, what, scripted)
             settled = await harness.settle(intent)
             assert settled.error == f"Cannot {what}: this session is not saved"
             assert (await harness.settle(SetName("still works"))).ok
+
+
+@pytest.mark.parametrize(
+    "intent", [NewSession(), ForkSession(), CloneSession()], ids=["new", "fork", "clone"]
+)
+async def test_what_is_sent_right_behind_a_switch_is_for_the_other_session(intent, scripted, stored):
+    _, options = scripted(("answer",))
+    async with running(reopened(options, stored)) as harness:
+        before = stored.read_bytes()
+        harness.runtime.send(intent)
+        harness.runtime.send(SubmitPrompt("for the other one"))
+        await harness.wait_for(AgentSettled)
+        assert stored.read_bytes() == before
+        assert texts_in(harness.file)[-1] == "for the other one"
+        assert all(event.ok for event in harness.of(IntentSettled))
+
+
+async def test_a_move_that_is_refused_lets_what_was_sent_behind_it_through(scripted, tmp_path):
+    _, options = scripted(("answer",))
+    options = replace(options, session=SessionChoice("memory"))
+    async with running(options) as harness:
+        await harness.prompt("one")
+        after = len(harness.events)
+        harness.runtime.send(MoveSession(str(tmp_path)))
+        harness.runtime.send(SubmitPrompt("two"))
+        await harness.wait_for(AgentSettled, after=after)
+        assert "cannot move" in str([event.error for event in harness.of(IntentSettled)]).lower()
+
+
+SLOW = """
+import asyncio
+from pathlib import Path
+from musepi_tui.extensions.api import *
+
+def activate(api):
+    api.on("session_switch", wait)
+
+async def wait(event, ctx):
+    ctx.notify("switched")
+    while not Path({go!r}).exists():
+        await asyncio.sleep(0.005)
+    ctx.notify("done")
+"""
+
+
+async def test_a_slow_extension_holds_up_nothing_in_the_new_session(scripted, musepi_home, tmp_path):
+    (musepi_home / "extensions").mkdir()
+    (musepi_home / "extensions" / "slow.py").write_text(SLOW.format(go=str(tmp_path / "go")))
+    _, options = scripted(("answer", Hang()))
+    async with running(options) as harness:
+        harness.runtime.send(NewSession())
+        harness.runtime.send(SubmitPrompt("hi"))
+        await harness.notice("switched")
+        await harness.wait_for(PhaseChanged, lambda event: event.phase is Phase.STREAMING)
+        (tmp_path / "go").touch()
+        await harness.notice("done")
+        await asyncio.sleep(0.01)
+        assert harness.runtime.view().phase is Phase.STREAMING
+        assert len(harness.of(AgentStarted)) == 1
 
 
 async def test_copying_waits_for_no_turn(scripted):
@@ -323,6 +390,22 @@ async def test_a_bug_on_the_way_ends_the_intent_with_an_error(intent, part, scri
         monkeypatch.undo()
         assert settled.error is not None
         assert "stopped unexpectedly" in settled.error
+
+
+@pytest.mark.parametrize("intent", [CloneSession(), MoveSession("..")], ids=["clone", "move"])
+async def test_a_bug_before_a_switch_holds_no_prompt_for_ever(intent, scripted, stored, monkeypatch):
+    async def fail(_: Desk) -> int:
+        raise LookupError("a bug")
+
+    _, options = scripted(("answer",))
+    async with running(reopened(options, stored)) as harness:
+        monkeypatch.setattr(Desk, "save_all", fail)
+        harness.runtime.send(intent)
+        harness.runtime.send(SubmitPrompt("go on"))
+        await harness.wait_for(AgentSettled)
+        monkeypatch.undo()
+        assert [event.ok for event in harness.of(IntentSettled)] == [False, True]
+        assert texts_in(stored)[-1] == "go on"
 
 
 async def test_a_session_in_memory_leaves_nothing_behind(scripted, musepi_home):

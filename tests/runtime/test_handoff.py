@@ -47,7 +47,10 @@ class FakeDoor:
             await asyncio.sleep(0)
             return BRIEFING
 
-        return HandoffDoor(briefing, self.open_next, None)
+        return HandoffDoor(briefing, self.open_next, self.tell_opened, None)
+
+    async def tell_opened(self, following):
+        await asyncio.sleep(0)
 
     async def open_next(self, letter, seal):
         await asyncio.sleep(0)
@@ -67,8 +70,8 @@ def desk_with(*parts, **fields):
     return desk, door
 
 
-async def handed_off(desk, *, reason=Reason.MANUAL, focus=None):
-    order = HandoffOrder(reason, focus, lambda: None)
+async def handed_off(desk, *, reason=Reason.MANUAL, focus=None, opened=lambda *_: None):
+    order = HandoffOrder(reason, focus, lambda: None, opened)
     return await hand_off(desk.services, desk.maintainer.door, order)
 
 
@@ -84,15 +87,17 @@ async def test_the_live_request_is_repeated_and_one_message_added():
 
 async def test_the_letter_says_what_it_cost_and_which_files_were_worked_on():
     desk, door = desk_with(u("one"), a("", [call("read", "1", path="a.py")]), t("x", "1"), a("two"))
-    done = await handed_off(desk)
+    results = []
+    done = await handed_off(desk, opened=lambda result, _: results.append(result))
     (letter,) = door.letters
     assert done.document == f"{DOCUMENT}\n\n<files>\na.py (Read)\n</files>"
     assert letter.content.startswith(f"<handoff-context>\n{done.document}\n</handoff-context>\n\n")
     assert (letter.details["readFiles"], letter.details["modifiedFiles"]) == (["a.py"], [])
     assert letter.spent is not None
     assert (letter.spent["kind"], letter.spent["usage"]["output"]) == ("handoff", 7)
-    assert done.result.usage is not None
-    assert done.result.first_kept_entry_id is None
+    (result,) = results
+    assert result.usage is not None
+    assert result.first_kept_entry_id is None
 
 
 async def test_files_of_what_came_before_are_carried_along():
@@ -156,6 +161,18 @@ async def test_an_automatic_handoff_is_tried_again_after_a_failure_that_passes()
     ]
     assert tries[-1].success
     assert desk.clock.slept[-1] == 2.0
+
+
+async def test_a_try_that_ends_the_handoff_says_why():
+    desk, _ = desk_with(u("one"), a("two"))
+    answers = [
+        ProviderError("busy", kind=ErrorKind.OVERLOADED, status=529),
+        ProviderError("too long", kind=ErrorKind.OVERFLOW),
+    ]
+    desk.gateway.reply = lambda _, __: answers.pop(0)
+    with pytest.raises(MaintenanceError):
+        await handed_off(desk, reason=Reason.THRESHOLD)
+    assert [(end.success, end.error) for end in desk.events(SummaryRetryEnded)] == [(False, "too long")]
 
 
 async def test_a_handoff_by_hand_fails_at_once():

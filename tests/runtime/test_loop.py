@@ -344,6 +344,16 @@ async def test_cancel_during_the_wait_gives_an_aborted_turn(scripted):
     assert len(provider.requests) == 1
 
 
+async def test_cancel_of_a_try_ends_the_retries(scripted):
+    _, options = scripted((failure(),), ("text", Hang()))
+    async with running(options) as harness:
+        harness.runtime.send(SubmitPrompt("go"))
+        await harness.wait_for(AssistantDelta)
+        assert (await harness.settle(Cancel())).data == {"cancelled": "turn"}
+        await harness.wait_for(AgentSettled)
+    assert harness.of(RetryEnded) == [RetryEnded(success=False, attempt=1, error="Retry cancelled")]
+
+
 async def test_calls_of_a_failed_answer_never_run(scripted, project: Path):
     provider, options = scripted(
         (call("write", "c1", path="x", content="1"), failure(ErrorKind.TRANSPORT, "cut")), ("fine",)

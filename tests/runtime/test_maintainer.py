@@ -347,6 +347,14 @@ async def test_failed_turn_starts_no_pass(stop):
     assert desk.events() == []
 
 
+async def test_the_end_names_what_was_done_where_the_configured_pass_could_not_help():
+    desk = full(settings=settings(strategy="shake"))
+    await desk.maintainer.consider(turn(desk))
+    ((started,), (ended,)) = desk.events(MaintenanceStarted), desk.events(MaintenanceEnded)
+    assert (started.action, ended.action) == ("shake", "summary")
+    assert ended.result.entry_id == desk.history.compaction_id
+
+
 async def test_usage_from_before_the_compaction_starts_no_second_pass():
     desk = full()
     await desk.maintainer.consider(turn(desk))

@@ -75,7 +75,12 @@ async def test_esc_ends_the_wait():
     cancels = CancelStack()
     clock = FakeClock()
     clock.hold()
-    waiting = asyncio.ensure_future(RetryWait(LIMITS, clock, told.append, cancels).before_next(failure()))
+
+    async def wait():
+        with RetryWait(LIMITS, clock, told.append, cancels) as retries:
+            await retries.before_next(failure())
+
+    waiting = asyncio.ensure_future(wait())
     await asyncio.sleep(0)
     assert cancels.cancel_first() is CancelKind.RETRY
     await asyncio.wait([waiting])

@@ -100,6 +100,32 @@ async def test_a_switch_is_refused_when_the_entries_can_be_written_nowhere(
     assert harness.runtime.rescue_files == ()
 
 
+ASKING = """
+from musepi_tui.extensions.api import *
+
+def activate(api):
+    api.on("session_before_switch", say)
+
+async def say(event, ctx):
+    ctx.notify(f"in {ctx.session.session_id}")
+"""
+
+
+async def test_extensions_stay_with_a_session_that_could_not_be_left(
+    scripted, stored, nowhere, musepi_home, monkeypatch
+):
+    (musepi_home / "extensions").mkdir()
+    (musepi_home / "extensions" / "asking.py").write_text(ASKING)
+    _, options = scripted(("answer",))
+    async with running(reopened(options, stored)) as harness:
+        mend = break_writes(monkeypatch)
+        await harness.prompt("lost")
+        for _ in range(2):
+            assert not (await harness.settle(NewSession())).ok
+        mend()
+        assert harness.notices("info") == [f"in {harness.runtime.view().header.id}"] * 2
+
+
 async def test_each_session_left_behind_gets_a_rescue_file_of_its_own(scripted, stored, rescues, monkeypatch):
     _, options = scripted(("1",), ("2",))
     async with running(reopened(options, stored)) as harness:

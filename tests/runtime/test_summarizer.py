@@ -162,6 +162,27 @@ async def test_a_passing_failure_is_waited_out_in_an_automatic_pass():
     ]
 
 
+async def test_a_try_that_is_cancelled_gets_its_end():
+    desk = Desk()
+
+    def reply(*_):
+        if desk.clock.slept:
+            desk.gateway.gate = asyncio.Event()  # the second answer does not come
+        return error()
+
+    desk.gateway.reply = reply
+    running = asyncio.ensure_future(desk.run(sketch(WHOLE_TURNS)))
+    await desk.gateway.wait_for_requests(2)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert desk.events == [
+        SummaryRetryScheduled(1, 10, 2.0, "server is down"),
+        SummaryRetryStarted(1),
+        SummaryRetryEnded(success=False, attempt=1, error="Retry cancelled"),
+    ]
+
+
 async def test_a_manual_pass_shows_the_failure_at_once():
     desk = Desk(model(), model("second"))
     desk.gateway.reply = lambda *_: error()

@@ -288,6 +288,23 @@ def test_an_endpoint_on_the_web_is_taken(tmp_path, value):
     assert (loaded.values.compaction.remote_endpoint, loaded.problems) == (value, ())
 
 
+@pytest.mark.parametrize("value", ["~nobody-of-that-name/sessions", "", "a\0b"])
+def test_a_path_that_can_name_nothing_is_left_out_with_one_warning(tmp_path, value):
+    loaded = load_settings(_user(tmp_path, {"session": {"dir": value}}), None)
+    assert loaded.values.session.dir is None
+    (problem,) = loaded.problems
+    assert problem.message == (
+        f"session.dir: {json.dumps(value)} cannot be used, it should be the path of a file or folder; "
+        "the default is used."
+    )
+
+
+@pytest.mark.parametrize("value", ["~/sessions", "/srv/sessions", "sessions", None])
+def test_a_path_is_taken_as_it_is(tmp_path, value):
+    loaded = load_settings(_user(tmp_path, {"session": {"dir": value}}), None)
+    assert (loaded.values.session.dir, loaded.problems) == (value, ())
+
+
 def test_the_retired_name_of_remote_is_told_once_and_the_new_one_taken_in_silence(tmp_path):
     old = load_settings(_user(tmp_path, {"compaction": {"remoteEnabled": False}}), None)
     assert [problem.message for problem in old.problems] == [

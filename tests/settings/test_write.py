@@ -1,9 +1,11 @@
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from musepi_tui.base.errors import SettingsError
+from musepi_tui.base.files import locked
 from musepi_tui.settings.load import load_settings
 from musepi_tui.settings.write import migrate_file, set_key, unset_key
 
@@ -68,6 +70,24 @@ def test_unset_removes_the_key_and_an_empty_group(tmp_path):
     assert _read(tmp_path) == {"theme": "light"}
     assert not unset_key(tmp_path, "editor.maxRows")
     assert not unset_key(tmp_path / "absent", "theme")
+    assert not (tmp_path / "absent").exists()
+
+
+def test_changes_at_once_lose_no_key(tmp_path):
+    keys = [f"mine.key{number}" for number in range(20)]
+    (tmp_path / "settings.json").write_text(
+        json.dumps({"mine": {key[5:]: 1 for key in keys}, "theme": "dark"})
+    )
+    with ThreadPoolExecutor(10) as pool:
+        gone = list(pool.map(lambda key: unset_key(tmp_path, key), keys))
+    assert (all(gone), _read(tmp_path)) == (True, {"theme": "dark"})
+
+
+def test_a_settings_file_that_stays_locked_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("musepi_tui.base.files.LOCK_WAIT_S", 0.0)
+    with locked(tmp_path / "settings.json"), pytest.raises(SettingsError, match="held by another process"):
+        set_key(tmp_path, "theme", "dark")
+    set_key(tmp_path, "theme", "dark")
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):

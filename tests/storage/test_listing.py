@@ -1,3 +1,4 @@
+import json
 import os
 from pathlib import Path
 
@@ -61,6 +62,7 @@ SLOT = {"type": "title", "v": 1, "title": "Slot", "updatedAt": "2026-01-01T00:10
 PROMPT = user_record("u", None, "prompt")
 NAMED = record("session_info", "i", "u", 5, name="N")
 LATER = "2026-06-01T00:00:00.000Z"
+TALK = [PROMPT, record("compaction", "c", "u", summary="S"), answer_record("a", "c", "answer")]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,22 @@ def test_title_follows_the_order_of_the_page(tmp_path, lines, title):
     path = write_lines(tmp_path / "s.jsonl", *lines)
     assert glance_at(path).title == title
     assert load_session(path).name in (title, None)
+
+
+def test_small_file_of_version_1_is_counted_although_its_entries_have_no_ids(tmp_path):
+    lines = [{key: value for key, value in line.items() if key not in ("id", "parentId")} for line in TALK]
+    row = glance_at(write_lines(tmp_path / "s.jsonl", header_line(None), *lines))
+    assert (row.messages, row.messages_exact, row.compactions, row.branches) == (2, True, 1, 1)
+
+
+def test_escape_that_the_window_cuts_does_not_show_in_the_title(tmp_path):
+    text = "ab\n" + "\u8def" * 200_000
+    line = json.dumps(user_record("u", None, text), separators=(",", ":")).encode()
+    titles = {
+        glance_at(write_lines(tmp_path / "s.jsonl", header_line(spare="x" * pad), line + b"\n")).title
+        for pad in range(6)
+    }
+    assert titles == {"ab"}
 
 
 def handoff(document: str, **fields: object) -> dict[str, object]:

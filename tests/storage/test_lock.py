@@ -179,6 +179,30 @@ def test_without_kernel_locks_a_lock_file_that_says_nothing_counts_for_a_while(s
         assert lock.is_held
 
 
+@pytest.mark.usefixtures("no_kernel_locks")
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_without_kernel_locks_a_lock_file_made_just_now_is_put_back(session, monkeypatch, links):
+    lock_file(session).touch()
+    at = time.time() - UNREADABLE_FOR_S - 5
+    os.utime(lock_file(session), (at, at))
+
+    def another_is_faster(size: int) -> bytes:
+        lock_file(session).unlink()
+        lock_file(session).touch()
+        return bytes(size)
+
+    def no_link(*_names: object, **_options: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr("os.urandom", another_is_faster)
+    if not links:
+        monkeypatch.setattr("os.link", no_link)
+    lock = WriterLock(session)
+    with pytest.raises(SessionBusyError):
+        lock.acquire()
+    assert [there.name for there in session.parent.iterdir()] == ["s.jsonl.lock"]
+
+
 def test_with_kernel_locks_nothing_is_warned_of(session):
     lock = WriterLock(session)
     lock.acquire()

@@ -107,8 +107,14 @@ def test_links_in_a_circle_and_homes_of_nobody_are_session_errors(tmp_path):
             resolve_path(tmp_path / "loop")
     with pytest.raises(SessionError, match="NUL|null"):
         resolve_path(tmp_path / "a\0b")
-    with pytest.raises(SessionError, match="home folder"):
-        expand_home("~nobody-of-that-name/x")
+    nobody = "~nobody-of-that-name/x"
+    for call in (
+        lambda: expand_home(nobody),
+        lambda: find_paths({"MUSEPI_HOME": nobody}),
+        lambda: session_dir_override({}, nobody),
+    ):
+        with pytest.raises(SessionError, match=f"^{nobody}: nobody knows whose home folder"):
+            call()
 
 
 def test_artifacts_lie_next_to_the_session():

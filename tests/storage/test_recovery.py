@@ -251,6 +251,102 @@ def test_file_overwritten_in_place_is_merged(file):
     assert [head.id for head in told.foreign] == ["f1"]
 
 
+def test_last_line_overwritten_in_place_at_the_same_length_is_noticed(file):
+    loaded = load_session(file)
+    session = SessionFile.open(file, loaded)
+    for entry in (said("n0", "e2", "mine"), said("n1", "n0", "mine")):
+        loaded.bodies.remember(entry)
+        session.append([entry])
+    data = file.read_bytes()
+    at = data.rindex(b"mine")
+    with file.open("r+b") as other:
+        other.write(data[:at] + b"ours" + data[at + 4 :])
+    told = session.append([said("n2", "n1")])
+    session.close()
+    assert (told.changed, ids(file)) == (("n1",), ["e1", "e2", "n0", "n1", "n2"])
+    assert heads_lead_to_their_lines(file, told.heads)
+
+
+def test_last_line_that_was_blotted_out_is_written_again(file):
+    loaded = load_session(file)
+    session = SessionFile.open(file, loaded)
+    ours = said("n0", "e2", "mine")
+    loaded.bodies.remember(ours)
+    (head,) = session.append([ours]).heads
+    with file.open("r+b") as other:
+        other.seek(head.offset)
+        other.write(bytes(head.length))
+    session.append([said("n1", "n0")])
+    session.close()
+    assert ids(file) == ["e1", "e2", "n0", "n1"]
+
+
+@pytest.mark.parametrize("tail", [b"", b'{"type":"mess'], ids=["whole", "torn"])
+def test_file_that_was_only_touched_is_gone_on_with_in_silence(file, tail):
+    add(file, tail)
+    session = opened(file)
+    os.utime(file)
+    told = [session.append([said("n0", "e2")])]
+    os.utime(file)
+    told.append(session.append([said("n1", "n0")]))
+    session.close()
+    assert [(each.notices, each.moved) for each in told] == [((), None)] * 2
+    assert ids(file) == ["e1", "e2", "n0", "n1"]
+
+
+def meanwhile(monkeypatch, call: str, act) -> None:
+    """Another program does something before the next ``call`` of ours."""
+    real = getattr(os, call)
+
+    def late(*arguments, **options):
+        monkeypatch.setattr(os, call, real)
+        act()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(os, call, late)
+
+
+@pytest.mark.parametrize("call", ["fchmod", "fsync"])
+def test_line_another_program_appends_while_the_file_is_written_anew_is_not_lost(file, monkeypatch, call):
+    session = opened(file)
+    session.append([said("n0", "e2")])
+    changes = Changes(lines={"e1": dump(user_record("e1", None, "changed"))[:-1]})
+    meanwhile(monkeypatch, call, lambda: add(file, user_record("f1", "n0", "theirs")))
+    with pytest.raises(SessionError, match="another program changed it at the same time"):
+        session.rewrite(changes)
+    assert [there.name for there in file.parent.iterdir() if there.suffix == ".tmp"] == []
+    told = session.rewrite(changes)
+    session.close()
+    assert [head.id for head in told.foreign] == ["f1"]
+    assert ids(file) == ["e1", "e2", "n0", "f1"]
+    assert b"changed" in file.read_bytes()
+
+
+def test_file_another_program_makes_while_the_deleted_one_is_written_again_is_not_lost(file, monkeypatch):
+    session = opened(file)
+    session.append([said("n0", "e2")])
+    file.unlink()
+    theirs = (header_line(), *chain("a", "b"), user_record("f1", "e2", "theirs"))
+    meanwhile(monkeypatch, "fsync", lambda: write_lines(file, *theirs))
+    with pytest.raises(SessionError, match="File exists"):
+        session.append([said("n1", "n0")])
+    session.append([said("n1", "n0")])
+    session.close()
+    assert ids(file) == ["e1", "e2", "f1", "n0", "n1"]
+
+
+def test_line_another_program_appends_while_an_old_file_is_written_anew_is_not_lost(tmp_path, monkeypatch):
+    old = [{key: line[key] for key in line if key not in ("id", "parentId")} for line in chain("a", "b")]
+    file = write_lines(tmp_path / "old.jsonl", header_line(None), *old)
+    (tmp_path / "old.jsonl.v1.bak").write_bytes(file.read_bytes())
+    session = opened(file)
+    meanwhile(monkeypatch, "fsync", lambda: add(file, old[0]))
+    with pytest.raises(SessionError, match="another program changed it"):
+        session.append([said("n0", None)])
+    session.close()
+    assert file.read_bytes() == b"".join(map(dump, (header_line(None), *old, old[0])))
+
+
 def test_emptied_file_is_filled_again(file):
     loaded = load_session(file)
     for head in loaded.heads:
@@ -263,6 +359,18 @@ def test_emptied_file_is_filled_again(file):
     session.close()
     assert ids(file) == ["e1", "e2", "n0", "n1"]
     assert load_session(file).header.id == "s-1"
+
+
+def test_empty_file_in_place_of_the_session_gets_everything(file):
+    session = opened(file)
+    session.append([said("n0", "e2")])
+    before = file.read_bytes()
+    replace_by(file)
+    told = session.append([said("n1", "n0")])
+    session.close()
+    assert file.read_bytes().startswith(before)
+    assert ids(file) == ["e1", "e2", "n0", "n1"]
+    assert len(told.notices) == 1
 
 
 def test_file_without_its_header_is_not_touched(file):

@@ -15,7 +15,7 @@ from musepi_tui.storage.entry_file import Appended, Changes, NotWritableError
 from musepi_tui.storage.lines import EXTERNAL_CHARS, SLOT_BYTES, Title, encode_slot
 from musepi_tui.storage.loading import load_session
 from musepi_tui.storage.other_files import MemoryFile, ReadOnlyFile
-from musepi_tui.storage.rewrite import Rewriting, Span, moved_heads, plan_pieces
+from musepi_tui.storage.rewrite import Rewriting, Span, moved_heads, plan_pieces, write_slot
 from musepi_tui.storage.session_file import SessionFile
 from tests.support.builders import path, u
 from tests.support.lines import chain, dump, header_line, record, user_record, write_lines
@@ -157,6 +157,16 @@ def test_slot_has_its_length_whatever_the_title(text):
     assert len(made) == SLOT_BYTES
     assert made.endswith(b'"}\n')
     assert text.startswith(json.loads(made)["title"])
+
+
+def test_title_is_not_written_into_a_file_that_took_the_place_of_ours(tmp_path):
+    ours, theirs = (write_lines(tmp_path / name, slot("Old"), header_line()) for name in "ab")
+    before = theirs.read_bytes()
+    with ours.open("rb") as known:
+        write_slot(theirs, known.fileno(), Span(0, SLOT_BYTES), TITLE)
+        assert theirs.read_bytes() == before
+        write_slot(ours, known.fileno(), Span(0, SLOT_BYTES), TITLE)
+    assert ours.read_bytes() == slot("New name", "user").replace(b"01-01T", b"02-01T") + before[SLOT_BYTES:]
 
 
 def test_title_of_a_session_without_a_file_goes_into_its_header(tmp_path):

@@ -1,3 +1,4 @@
+import os
 import stat
 
 import pytest
@@ -64,3 +65,16 @@ def test_folder_that_cannot_be_written_raises(paths, tmp_path):
     (tmp_path / "home").touch()
     with pytest.raises(OSError, match="Not a directory"):
         PromptHistory(paths, tmp_path).append("x")
+
+
+def test_pipe_in_place_of_the_file_is_an_error_and_nobody_waits(paths, tmp_path):
+    history = PromptHistory(paths, tmp_path)
+    paths.state.mkdir(parents=True)
+    os.mkfifo(paths.state / "history.jsonl")
+    for call in (history.load, lambda: history.append("one")):
+        with pytest.raises(OSError):
+            call()
+    reader = os.open(paths.state / "history.jsonl", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(OSError, match="not a regular file"):
+        history.append("two")
+    os.close(reader)

@@ -38,7 +38,7 @@ def answer(request: SeenRequest, chance: random.Random) -> Reply:
     last = request.body["messages"][-1]["content"]
     was_result = isinstance(last, list) and last[-1]["type"] == "tool_result"
     tools = [] if was_result or chance.random() < 0.5 else [("ls", {}, f"toolu_{chance.getrandbits(60):x}")]
-    return anthropic_reply(text=words, tools=tools)
+    return anthropic_reply(text=words, tools=tools).packed(16)
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,9 @@ def _line(command: Mapping[str, Any]) -> bytes:
 
 
 def _work(chance: random.Random) -> list[dict[str, Any]]:
-    """More work than a life has time for."""
+    """More work than a life has time for: it comes to its fourth prompt at most."""
     work: list[dict[str, Any]] = []
-    for number in range(40):
+    for number in range(12):
         text = f"prompt {number} " + "please " * chance.randrange(30)
         work.append({"type": "prompt", "message": text, "streamingBehavior": "followUp"})
         if chance.random() < 0.2:

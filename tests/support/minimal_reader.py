@@ -6,7 +6,7 @@ can be compared: the tree, the leaf, the labels, and the messages of the context
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class Reading:
 
     def parents(self) -> dict[str, str | None]:
         """The parent of each entry in the tree, None for a root."""
-        first_of_rings = {min(ring, key=self.order.index) for ring in map(self._ring, self.order) if ring}
+        first_of_rings = {min(ring, key=self.order.index) for ring in self._rings()}
         return {
             entry_id: None if entry_id in first_of_rings else self.by_id[entry_id].get("parentId")
             for entry_id in self.order
@@ -72,13 +72,19 @@ class Reading:
             emitted += _emit(entry)
         return _without_dangling(_edited(path, _without_recovered(emitted)))
 
-    def _ring(self, start: str) -> list[str]:
-        """The ring of parents that ``start`` is part of; empty when it is in none longer than itself."""
-        ring, current = {start: None}, self.by_id[start].get("parentId")
-        while current in self.by_id and current not in ring:
-            ring[current] = None
-            current = self.by_id[current].get("parentId")
-        return list(ring) if current == start and len(ring) > 1 else []
+    def _rings(self) -> Iterator[list[str]]:
+        """The rings of parents, but for entries that are their own."""
+        seen: set[str] = set()
+        for start in self.order:
+            way: list[str] = []
+            current = start
+            while current in self.by_id and current not in seen:
+                seen.add(current)
+                way.append(current)
+                current = self.by_id[current].get("parentId")
+            ring = way[way.index(current) :] if current in way else []
+            if len(ring) > 1:
+                yield ring
 
 
 def read_session(path: Path) -> Reading:

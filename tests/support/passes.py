@@ -31,6 +31,12 @@ Answer: TypeAlias = Callable[[SeenRequest], Reply]
 """What is answered to a request."""
 
 TURNING_POINTS = ("agent_start", "agent_end", "agent_settled", "model_promoted")
+TURN = ["agent_start", "agent_end"]
+PASS = ["auto_compaction_start", "auto_compaction_end"]
+"""A turn and an automatic pass in a ``course``."""
+
+WINDOW = {"contextWindow": 20_000}
+"""A row of ``models.json``: a pass starts at 17,000 tokens and has to get below 13,600."""
 
 
 @dataclass(frozen=True)

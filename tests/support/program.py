@@ -1,4 +1,9 @@
-"""The program as its user runs it: a child process, and an RPC client that talks to one."""
+"""The program as its user runs it: a child process, and an RPC client that talks to one.
+
+``run_musepi`` and ``RpcProgram`` fork the child from a process that has imported everything, see
+``tests.support.zygote``; with ``fresh`` it is an interpreter of its own, from its first import on. Each door
+has a test that does so.
+"""
 
 import contextlib
 import json
@@ -14,25 +19,39 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.zygote import Child
+from tests.support.zygote import IS_POSSIBLE, Child, shared_zygote
 
 COMMAND = (sys.executable, "-m", "musepi_tui")
 LIMIT_S = 30.0
 
 
 def run_musepi(
-    *arguments: str, cwd: Path, stdin: str | None = None, env: Mapping[str, str] | None = None
+    *arguments: str,
+    cwd: Path,
+    stdin: str | None = None,
+    env: Mapping[str, str] | None = None,
+    fresh: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Runs the program to its end. ``stdin`` None is an empty input."""
-    return subprocess.run(
+    with _start(arguments, cwd, env, fresh=fresh) as process:
+        output, errors = process.communicate((stdin or "").encode(), LIMIT_S)
+    assert process.returncode is not None
+    return subprocess.CompletedProcess(arguments, process.returncode, output.decode(), errors.decode())
+
+
+def _start(
+    arguments: Sequence[str], cwd: Path, env: Mapping[str, str] | None, *, fresh: bool
+) -> "subprocess.Popen[bytes] | Child":
+    """Starts the program with three pipes."""
+    if IS_POSSIBLE and not fresh:
+        return shared_zygote().start(*arguments, cwd=cwd, env=env)
+    return subprocess.Popen(
         [*COMMAND, *arguments],
         cwd=cwd,
-        input=stdin or "",
         env={**os.environ, **(env or {})},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
 
@@ -47,7 +66,7 @@ def run_in_shell(
 
 
 def start_musepi(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
-    """Starts the program with an empty input; the caller reads its stdout and waits for its end."""
+    """Starts an interpreter with the program and an empty input; the caller reads its stdout and waits."""
     return subprocess.Popen(
         [*COMMAND, *arguments],
         cwd=cwd,
@@ -84,16 +103,8 @@ class RpcProgram:
     ``process`` is one that was started already, with three pipes.
     """
 
-    def __init__(
-        self, *arguments: str, cwd: Path, process: "subprocess.Popen[bytes] | Child | None" = None
-    ) -> None:
-        self.process = process or subprocess.Popen(
-            [*COMMAND, "--mode", "rpc", *arguments],
-            cwd=cwd,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+    def __init__(self, *arguments: str, cwd: Path, process: Child | None = None, fresh: bool = False) -> None:
+        self.process = process or _start(("--mode", "rpc", *arguments), cwd, None, fresh=fresh)
         self.lines: list[dict[str, Any]] = []
         self._arrived: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()

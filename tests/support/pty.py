@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.support.zygote import IS_POSSIBLE, Child, shared_zygote
+
 _MODE = re.compile(rb"\x1b\[\?(\d+)([hl])")
 
 WAIT_S = 60.0
@@ -21,15 +23,29 @@ WAIT_S = 60.0
 
 
 class Terminal:
-    """Runs ``python -m …`` in a terminal of its own. Close it with ``end``."""
+    """Runs ``python -m …`` in a terminal of its own. Close it with ``end``.
+
+    With ``forked`` it is a child of a process that has imported the screen, where the system can do that:
+    nothing that belongs to the start of an interpreter is shown then, see ``tests.support.zygote``.
+    """
 
     def __init__(
-        self, argv: Sequence[str], environ: Mapping[str, str], *, size: tuple[int, int] = (80, 24)
+        self,
+        argv: Sequence[str],
+        environ: Mapping[str, str],
+        *,
+        size: tuple[int, int] = (80, 24),
+        forked: bool = False,
     ) -> None:
         self.output = bytearray()
-        self._pid, self._fd = pty.fork()
-        if self._pid == 0:
-            os.execve(sys.executable, [sys.executable, *argv], dict(environ))
+        self._child: Child | None = None
+        if forked and IS_POSSIBLE:
+            self._child, self._fd = _fork_in_terminal(argv, environ)
+            self._pid = self._child.pid
+        else:
+            self._pid, self._fd = pty.fork()
+            if self._pid == 0:
+                os.execve(sys.executable, [sys.executable, *argv], dict(environ))
         self.resize(*size)
         self.modes_before = termios.tcgetattr(self._fd)
         self.status: int | None = None
@@ -105,7 +121,9 @@ class Terminal:
         return self.status
 
     def _is_over(self) -> bool:
-        if self.status is None:
+        if self._child is not None:
+            self.status = self._child.poll()
+        elif self.status is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:
                 self.status = os.waitstatus_to_exitcode(status)
@@ -135,3 +153,14 @@ class Terminal:
                 return True
             time.sleep(0.02)
         return condition()
+
+
+def _fork_in_terminal(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[Child, int]:
+    """What ``python -m …`` runs, in a new terminal; our end of it."""
+    option, module, *arguments = argv
+    assert option == "-m"
+    ours, theirs = pty.openpty()
+    try:
+        return shared_zygote(screen=True).start_in_terminal(theirs, module, *arguments, env=environ), ours
+    finally:
+        os.close(theirs)

@@ -6,7 +6,9 @@ before their children, as in every file that only sound programs wrote.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -29,6 +31,13 @@ from tests.support.builders import (
 
 HEADER = SessionHeader("0198c0de-0000-7000-8000-000000000001", "2026-01-01T00:00:00.000Z", "/home/ada/tally")
 
+T = TypeVar("T")
+
+# Strategies that are made anew at every draw take longer than what is drawn.
+_flags = st.booleans()
+_in_eight = st.integers(0, 7)
+_call_counts = st.integers(0, 3)
+_tokens = st.integers(0, 10**6)
 texts = st.one_of(
     st.sampled_from(
         ["hi", "two\nlines", "tab\tand \u2028 and \u0085", "Größe 路径 🧭", 'quo"ted \\ "usage":{}']
@@ -88,28 +97,31 @@ def trees(draw: st.DrawFn, *, least: int = 1, most: int = 25) -> tuple[Entry, ..
     for _ in range(draw(st.integers(least, most))):
         ids = [made.id for made in growing.entries]
         parent = ids[-1] if ids else None
-        if ids and draw(st.integers(0, 7)) == 0:
-            parent = draw(st.sampled_from([None, *ids]))
+        if ids and draw(_in_eight) == 0:
+            parent = _pick(draw, [None, *ids])
         growing.add(_part(draw, growing, parent), parent)
     return tuple(growing.entries)
 
 
+def _pick(draw: st.DrawFn, options: Sequence[T]) -> T:
+    return options[draw(st.integers(0, len(options) - 1))]
+
+
 def _part(draw: st.DrawFn, growing: _Growing, parent: str | None) -> Part:
-    kind = draw(st.sampled_from(KINDS))
+    kind = _pick(draw, KINDS)
     above = growing.path_ids(parent)
-    open_calls = growing.open_calls(parent)
-    if kind == "result" and open_calls:
-        return t(draw(texts), draw(st.sampled_from(open_calls)), error=draw(st.booleans()))
+    if kind == "result" and (open_calls := growing.open_calls(parent)):
+        return t(draw(texts), _pick(draw, open_calls), error=draw(_flags))
     if kind == "compaction":
-        first = draw(st.sampled_from([KEEP_NOTHING, *above]))
-        return compaction(draw(texts) or "S", first, tokens_before=draw(st.integers(0, 10**6)))
+        first = _pick(draw, [KEEP_NOTHING, *above])
+        return compaction(draw(texts) or "S", first, tokens_before=draw(_tokens))
     if kind == "edit" and above:
-        return edit(draw(st.sampled_from(above)), draw(st.sampled_from([None, "shorter"])))
+        return edit(_pick(draw, above), _pick(draw, [None, "shorter"]))
     if kind == "label" and growing.entries:
-        target = draw(st.sampled_from(growing.entries)).id
-        return state("label", targetId=target, label=draw(st.sampled_from(["", "here", "Größe"])))
+        target = _pick(draw, growing.entries).id
+        return state("label", targetId=target, label=_pick(draw, ["", "here", "Größe"]))
     if kind == "answer":
-        names = [f"call-{len(growing.entries)}-{number}" for number in range(draw(st.integers(0, 3)))]
+        names = [f"call-{len(growing.entries)}-{number}" for number in range(draw(_call_counts))]
         calls = [call("read", name, path=draw(texts)) for name in names]
         return a(draw(texts), calls, thinking=draw(texts), usage=Usage(1, 2, 3, 4))
     return _plain_part(draw, kind)

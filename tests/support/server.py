@@ -22,7 +22,8 @@ Replies:
 - ``hang_reply()``: takes the request and never answers
 - ``drop_reply()``: closes the connection without a byte
 - any ``Reply`` of your own; ``reply.cut(n)`` closes the connection after ``n`` chunks, ``reply.stall(n)``
-  goes silent after ``n`` chunks, ``reply.slow(seconds)`` waits before every chunk
+  goes silent after ``n`` chunks, ``reply.slow(seconds)`` waits before every chunk, ``reply.packed(n)`` sends
+  ``n`` chunks at once
 
 ``rate`` is pieces of text (about tokens) per second, 0 for as fast as possible. Text is cut into pieces at
 blanks. ``tools`` is a list of ``(name, arguments)`` or ``(name, arguments, id)``.
@@ -65,6 +66,10 @@ class Reply:
 
     def slow(self, delay_s: float) -> "Reply":
         return replace(self, delay_s=delay_s)
+
+    def packed(self, count: int) -> "Reply":
+        starts = range(0, len(self.chunks), count)
+        return replace(self, chunks=tuple(b"".join(self.chunks[at : at + count]) for at in starts))
 
     @property
     def body(self) -> bytes:

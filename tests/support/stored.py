@@ -24,6 +24,13 @@ def write_session(path: Path, header: SessionHeader, entries: Sequence[Entry]) -
     return path
 
 
+def write_anew(path: Path, data: bytes) -> None:
+    """Puts the bytes into a new file. One that is written over reaches the disk at once, which takes longer
+    than most of what a test does with it."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)
+
+
 def append_to(path: Path, *entries: Entry) -> None:
     """Opens a stored session as a person would, adds entries and closes it."""
     session = SessionFile.open(path, load_session(path))

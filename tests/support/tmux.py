@@ -15,7 +15,9 @@ import pytest
 WAIT_S = 60.0
 """How long anything is waited for: long enough on a busy machine, and nothing when it comes at once."""
 
-POLL_S = 0.05
+POLL_S = 0.1
+"""Each look at the screen is a process of its own."""
+
 SAME_PAGE_S = 5.0
 """How long a page may take to come; after that it is the last one."""
 

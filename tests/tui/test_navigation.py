@@ -443,6 +443,19 @@ async def test_way_back_takes_the_prompt_out_of_the_editor_unless_it_was_changed
             assert it.draft == ("And now the documentationmore" if draft else "")
 
 
+async def test_way_back_from_a_place_without_a_prompt_leaves_the_editor_alone(stage):
+    async with stage() as it:
+        it.app.navigation.go("docs")
+        await it.tell(LeafMoved("added", "fixed"))
+        await settle(it, **DONE, editorText="And now the documentation")
+        it.app.navigation.go("look")
+        await it.tell(LeafMoved("fixed", "look"))
+        await settle(it, **DONE)
+        it.app.navigation.redo()
+        await settle(it)
+        assert it.draft == "And now the documentation"
+
+
 async def test_way_back_to_before_the_first_entry_goes_to_the_first_prompt(stage):
     async with stage(leaf_id="quotes") as it:
         await it.tell(LeafMoved(None, "quotes"))

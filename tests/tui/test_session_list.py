@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from musepi_tui.runtime.events import SessionReady
 from musepi_tui.runtime.intents import OpenSession
 from musepi_tui.storage.listing import Batch, SessionInfo
+from musepi_tui.tui.screens.panel import PanelView
 from musepi_tui.tui.screens.search import fitting, texts_of
 from musepi_tui.tui.screens.session_rows import (
     MORE_CELLS,
@@ -17,12 +19,13 @@ from musepi_tui.tui.screens.session_rows import (
     shown_besides,
 )
 from tests.support.builders import START_MS
+from tests.support.fake_runtime import SONNET
 from tests.support.lines import answer_record, chain, header_line, record, user_record, write_lines
 from tests.support.screens import on_stage
 
 TIME = "2025-06-15T14:00:00.000Z"
 HERE = "/home/ada/parser"
-FACTS = Facts(START_MS, "/home/ada", None, lambda _: True, {"openai/gpt": 200_000, "openai/odd": None})
+FACTS = Facts(START_MS, "/home/ada", None, lambda _: True, {"openai/gpt": 200_000, "openai/odd": None}.get)
 
 
 def info(path: Path | str, title: str, **fields: object) -> SessionInfo:
@@ -122,6 +125,32 @@ async def test_end_of_the_marked_session_is_shown_on_wide_screens(tmp_path, stor
         await stage.shows("comes from: Write the notes")
         await stage.press("enter")
         assert stage.sent == [OpenSession(str(stored[2].path))]
+
+
+async def test_click_takes_the_row_and_not_the_preview_beside_it(tmp_path, stored):
+    async with on_stage(tmp_path, prepare=listing(stored), size=(120, 30)) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("It reads peek() twice.")
+        lines = stage.text.split("\n")[stage.app.screen.view.region.y :]
+        row = next(number for number, line in enumerate(lines) if "Write the notes" in line)
+        await stage.pilot.click(PanelView, offset=(100, row))
+        assert stage.sent == []
+        await stage.pilot.click(PanelView, offset=(10, row))
+        assert stage.sent == [OpenSession(str(stored[1].path))]
+
+
+async def test_share_of_the_context_is_told_once_the_models_are_known(tmp_path, stored):
+    def loading(runtime):
+        listing(stored)(runtime)
+        runtime.offered = ()
+
+    async with on_stage(tmp_path, prepare=loading, size=(120, 30)) as stage:
+        stage.app.host.show("resume")
+        await stage.shows("84k tokens")
+        assert "of 200k" not in stage.text
+        stage.runtime.offered = (SONNET,)
+        await stage.tell(SessionReady(stage.runtime.view_now))
+        await stage.shows("42% of 200k")
 
 
 async def test_narrow_screens_have_no_preview(tmp_path, stored):

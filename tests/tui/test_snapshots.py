@@ -274,6 +274,15 @@ async def test_context_panel(stage, size):
         assert_snapshot(it.app, f"panel-context-{size}")
 
 
+async def test_context_panel_without_colours(stage, size):
+    async with stage(*WARNED) as it:
+        it.app.looks.preview("mono")
+        it.app.host.show("context")
+        it.runtime.settle(**FIGURES)
+        await it.settle()
+        assert_snapshot(it.app, f"panel-context-mono-{size}")
+
+
 async def test_divider(stage, size):
     async with stage(*DIVIDED) as it:
         assert_snapshot(it.app, f"divider-{size}")

@@ -63,9 +63,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     running: list[Terminal] = []
 
     def open_terminal(*extra: str, **environ: str) -> Terminal:
-        terminal = Terminal(
-            ["-m", "tests.support.shell_program", str(tmp_path), *extra], {**os.environ, **environ}
-        )
+        argv = ["-m", "tests.support.shell_program", str(tmp_path), *extra]
+        terminal = Terminal(argv, {**os.environ, **environ}, forked=True)
         running.append(terminal)
         assert terminal.wait_for("first answer"), bytes(terminal.output[-2000:])
         terminal.wait_quiet()

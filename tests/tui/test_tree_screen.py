@@ -218,6 +218,15 @@ async def test_tree_closes_and_the_editor_has_the_keys_again(stage, key):
         assert it.draft == "hi"
 
 
+async def test_end_of_a_long_search_stays_in_sight(stage):
+    async with stage() as it:
+        await open_tree(it)
+        await it.type("parser " * 12 + "END")
+        await it.settle()
+        search = next(line for line in it.text.split("\n") if line.startswith("› …"))
+        assert search.rstrip().endswith("parser END")
+
+
 async def test_ctrl_c_closes_although_something_is_searched_for(stage):
     async with stage() as it:
         await open_tree(it)
@@ -284,6 +293,31 @@ async def test_keys_of_the_tree_wait_while_a_label_is_edited(stage):
         await it.settle()
         assert screen.view.editor.text == "Tea Loungetwo lines"
         assert "(10/16)" in it.text
+
+
+async def test_label_that_cannot_be_stored_says_why_where_it_is_seen(stage):
+    async with stage() as it:
+        await open_tree(it, "home", "L")
+        await it.type("goal")
+        await it.press("enter")
+        it.runtime.settle(error="Another process writes this session.")
+        await it.settle()
+        assert "(1/16)  Another process writes this session." in it.text
+
+
+async def test_mouse_does_not_take_the_keys_or_the_row_from_a_label(stage):
+    async with stage() as it:
+        screen = await open_tree(it, "home", "down", "L")
+        await it.type("start")
+        it.app.post_message(events.MouseScrollDown(None, 5, 15, 0, 0, 0, False, False, False, 5, 15, None))
+        await it.pilot.click(TreeView, offset=(60, 5))
+        await it.pilot.click(offset=(5, 1))
+        await it.settle()
+        assert marked(it).startswith("start")
+        await it.type(" here")
+        assert screen.view.editor.text == "start here"
+        await it.press("enter")
+        assert it.sent == [SetLabel("start here", "look")]
 
 
 async def test_new_label_is_shown_when_its_entry_comes(stage):
@@ -388,6 +422,19 @@ async def test_click_marks_a_row_and_a_second_one_goes_there(stage):
         assert marked(it) == "user: Could a regular expression do it?"
         assert it.sent == []
         row = next(number for number, text in enumerate(rows_of(it)) if text.startswith("›"))
+        await it.pilot.click(TreeView, offset=(20, row), times=2)
+        await it.settle()
+        assert it.sent == [NavigateTree("regex")]
+
+
+async def test_double_click_goes_to_the_row_it_began_on(stage):
+    async with stage() as it:
+        screen = await open_tree(it)
+        top = screen.view.top
+        row = next(number for number, text in enumerate(rows_of(it)) if "Could a regular" in text)
+        await it.pilot.click(TreeView, offset=(20, row))
+        await it.settle()
+        assert screen.view.top == top
         await it.pilot.click(TreeView, offset=(20, row), times=2)
         await it.settle()
         assert it.sent == [NavigateTree("regex")]

@@ -3,9 +3,10 @@
 import argparse
 from collections.abc import Iterator, Mapping
 
+from musepi_tui.cli.sessions.reading import load_whole
 from musepi_tui.cli.tables import print_line
 from musepi_tui.session.invariants import find_breaches
-from musepi_tui.storage.loading import LoadedSession, load_session
+from musepi_tui.storage.loading import LoadedSession
 
 _BREACHES = frozenset({"dup_id", "cycle", "orphan_relinked"})
 """Damage that changes what a readable entry means; every other unreadable line is a note (SAF-13)."""
@@ -14,7 +15,7 @@ _BREACHES = frozenset({"dup_id", "cycle", "orphan_relinked"})
 def check(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Prints every breach and note; 1 when there is a breach. Raises ``SessionError``."""
     del environ
-    loaded = load_session(arguments.file, thorough=True)
+    loaded = load_whole(arguments.file)
     findings = sorted(_findings(loaded))
     for line, is_note, text in findings:
         print_line(f"{'note: ' if is_note else ''}line {line}: {text}")

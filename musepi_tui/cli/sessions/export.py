@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from musepi_tui.base.errors import UsageError
 from musepi_tui.base.known_secrets import find_secrets
-from musepi_tui.cli.sessions.reading import load_telling
+from musepi_tui.cli.sessions.reading import load_telling, require_leaf
 from musepi_tui.cli.tables import print_error, print_line
 from musepi_tui.storage.exporters.export import ExportOptions, export_session, format_of, source_of
 from musepi_tui.storage.paths import find_paths
@@ -26,11 +26,7 @@ def export(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     for problem in secrets.problems if secrets is not None else ():
         print_error(problem)
     loaded = load_telling(arguments.file)
-    if arguments.leaf is not None and arguments.leaf not in loaded.tree:
-        raise UsageError(
-            f"--leaf: {loaded.path} has no entry {arguments.leaf}; "
-            "`musepi sessions tree` lists the ids it has."
-        )
+    require_leaf(loaded, arguments.leaf)
     options = ExportOptions(secrets, force=arguments.force, inline=arguments.inline)
     exported = export_session(source_of(loaded, arguments.leaf), arguments.out, options)
     for warning in exported.warnings:

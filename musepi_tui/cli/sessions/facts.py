@@ -4,16 +4,17 @@ import argparse
 from collections import Counter
 from collections.abc import Mapping
 
+from musepi_tui.cli.sessions.reading import load_whole
 from musepi_tui.cli.tables import print_json, print_line
 from musepi_tui.session.entries import CompactionEntry, LoadIssue
 from musepi_tui.session.rebuild import is_usable, read_state
-from musepi_tui.storage.loading import LoadedSession, load_session
+from musepi_tui.storage.loading import LoadedSession
 
 
 def inspect(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Prints the facts of a file. Raises ``SessionError``."""
     del environ
-    facts = facts_of(load_session(arguments.file, thorough=True))
+    facts = facts_of(load_whole(arguments.file))
     if arguments.json:
         print_json(facts)
     else:

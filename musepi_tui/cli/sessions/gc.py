@@ -16,9 +16,9 @@ from musepi_tui.storage.paths import Paths
 
 def collect(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Prints the path of every blob it deletes, or would with ``--dry-run``. Raises ``SessionError``."""
-    paths, override = find_places(environ, arguments.session_dir)
+    places = find_places(environ, arguments.session_dir)
     now_ms = time.time_ns() // 1_000_000
-    garbage = find_garbage(paths.data / "blobs", _roots(paths, override), now_ms)
+    garbage = find_garbage(places.paths.data / "blobs", _roots(places.paths, places.override), now_ms)
     gone = 0
     for path in garbage.files:
         try:

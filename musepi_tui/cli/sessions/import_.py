@@ -18,15 +18,17 @@ def import_files(arguments: argparse.Namespace, environ: Mapping[str, str]) -> i
         raise UsageError("import: give files, or --from and the name of a program")
     if arguments.all and arguments.tool is None:
         raise UsageError("--all: only together with --from")
-    paths, override = find_places(environ, arguments.session_dir)
-    files = arguments.files or _files_of(paths, arguments.tool, cwd=None if arguments.all else Path.cwd())
+    places = find_places(environ, arguments.session_dir)
+    files = arguments.files or _files_of(
+        places.paths, arguments.tool, cwd=None if arguments.all else Path.cwd()
+    )
     if not files:
         print_error(f"{arguments.tool} has no sessions{'' if arguments.all else ' of this folder'}.")
         return 1
     done: list[tuple[Path, Imported]] = []
     for file in files:
         try:
-            imported = import_session(file, paths, override=override, salvage=arguments.salvage)
+            imported = import_session(file, places.paths, override=places.override, salvage=arguments.salvage)
         except SessionError as error:
             print_error(str(error))
             continue

@@ -1,13 +1,13 @@
 """``musepi sessions list``: stored sessions, those of other tools included."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from musepi_tui.base.text import plural
+from musepi_tui.cli.sessions.places import find_places
 from musepi_tui.cli.tables import print_error, print_json, print_line, print_table
-from musepi_tui.storage.listing import Batch, DamagedFile, SessionInfo, list_sessions
-from musepi_tui.storage.paths import Paths, find_paths, session_dir_override
+from musepi_tui.storage.listing import DamagedFile, SessionInfo, age_of, iter_sessions
 
 SHOWN_DAMAGED = 10
 """Files that are no sessions and are named; a folder full of them must not push the list off the screen."""
@@ -15,46 +15,27 @@ SHOWN_DAMAGED = 10
 
 def show_list(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Prints the sessions of this folder, or of all, newest first. What cannot be read is told on stderr."""
-    paths = find_paths(environ)
-    folder, foreign = _session_settings(paths)
-    override = arguments.session_dir or session_dir_override(environ, folder)
+    places = find_places(environ, arguments.session_dir)
+    rows: dict[Path, SessionInfo] = {}
     damaged: list[DamagedFile] = []
-
-    def take(batch: Batch) -> None:
-        damaged.extend(batch.damaged)
+    cwd = None if arguments.all else Path.cwd()
+    for batch in iter_sessions(places.paths, cwd, override=places.override, foreign=places.foreign):
+        rows.update((row.path, row) for row in batch.rows)
+        damaged += batch.damaged
         for notice in batch.notices:
             print_error(notice)
-
-    rows = list_sessions(
-        paths,
-        None if arguments.all else Path.cwd(),
-        override=override,
-        foreign=foreign and arguments.session_dir is None,
-        progress=take,
-    )
+    newest_first = sorted(rows.values(), key=age_of, reverse=True)
     if arguments.json:
-        print_json([_row_json(row) for row in rows])
+        print_json([_row_json(row) for row in newest_first])
     elif not rows:
         print_line("No sessions here." if not arguments.all else "No sessions.")
     else:
-        print_table(_table(rows, with_folder=arguments.all))
+        print_table(_table(newest_first, with_folder=arguments.all))
     _tell_damaged(damaged)
     return 0
 
 
-def _session_settings(paths: Paths) -> tuple[str | None, bool]:
-    """The settings of a listing: the folder of the sessions, and whether other tools are listed."""
-    if not (paths.config / "settings.json").exists():
-        return None, True
-    from musepi_tui.settings.load import (
-        load_settings,  # deferred: loads pydantic, which costs half of the start
-    )
-
-    session = load_settings(paths.config, None).values.session
-    return session.dir, session.foreign_roots
-
-
-def _table(rows: tuple[SessionInfo, ...], *, with_folder: bool) -> list[tuple[str, ...]]:
+def _table(rows: Sequence[SessionInfo], *, with_folder: bool) -> list[tuple[str, ...]]:
     table: list[tuple[str, ...]] = [("id", "modified", "messages", "tool", "folder", "title")]
     for row in rows:
         modified = row.modified[:16].replace("T", " ")

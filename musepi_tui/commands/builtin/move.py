@@ -3,9 +3,11 @@
 import asyncio
 from pathlib import Path
 
+from musepi_tui.base.errors import SessionError
 from musepi_tui.commands.registry import split_arguments
 from musepi_tui.commands.types import Command, CommandHost
 from musepi_tui.runtime.intents import MoveSession
+from musepi_tui.storage.paths import expand_home, resolve_path
 
 
 async def move(host: CommandHost, args: str) -> None:
@@ -16,7 +18,11 @@ async def move(host: CommandHost, args: str) -> None:
     if len(folders) != 1:
         host.notify("info", f"The session works in {cwd}. /move FOLDER changes that.")
         return
-    folder = await asyncio.to_thread(_resolve, cwd, folders[0])
+    try:
+        folder = await asyncio.to_thread(_resolve, cwd, folders[0])
+    except SessionError as error:
+        host.notify("warning", str(error))
+        return
     if folder == await asyncio.to_thread(_resolve, cwd, "."):
         host.notify("info", f"The session works in {folder} already.")
     else:
@@ -24,7 +30,7 @@ async def move(host: CommandHost, args: str) -> None:
 
 
 def _resolve(cwd: Path, folder: str) -> Path:
-    return (cwd / Path(folder).expanduser()).resolve()
+    return resolve_path(cwd / expand_home(folder))
 
 
 COMMAND = Command(

@@ -1,7 +1,7 @@
 """A session as Markdown."""
 
 from musepi_tui.storage.exporters.cleaning import joined
-from musepi_tui.storage.exporters.fences import code_span, fenced, quoted, without_html
+from musepi_tui.storage.exporters.fences import code_span, fenced, inert, quoted
 from musepi_tui.storage.exporters.items import (
     AnswerItem,
     CustomItem,
@@ -37,11 +37,11 @@ class MarkdownWriter(ItemWriter):
 
     def answer(self, item: AnswerItem) -> str:
         """Text of the model, which is Markdown already."""
-        return without_html(self._shown(item.text).strip("\n"))
+        return inert(self._shown(item.text).strip("\n"))
 
     def thinking(self, item: ThinkingItem) -> str:
         """Reasoning of the model."""
-        text = without_html(self._shown(item.text)) if item.text.strip() else "(hidden by provider)"
+        text = inert(self._shown(item.text)) if item.text.strip() else "(hidden by provider)"
         return quoted(f"*Thinking*\n\n{text}")
 
     def custom(self, item: CustomItem) -> str:
@@ -62,7 +62,7 @@ class MarkdownWriter(ItemWriter):
         """What a person wrote."""
         time = clock_time(item.timestamp)
         heading = f"## You · {time}" if time else "## You"
-        words = _with_breaks(quoted(without_html(self._shown(item.text))))
+        words = _with_breaks(quoted(inert(self._shown(item.text))))
         images = [self._caption(caption(image)) for image in item.images]
         return "\n\n".join([heading, *([words] if item.text.strip() else []), *images])
 
@@ -92,7 +92,7 @@ class MarkdownWriter(ItemWriter):
         figures = joined([heading, *(self._line(fact) for fact in item.facts)])
         warning = f"*{self._line(item.warning)}*" if item.warning else ""
         files = fenced(self._spelled("\n".join(item.files))) if item.files else ""
-        body = without_html(self._shown(item.body))
+        body = inert(self._shown(item.body))
         inside = "\n\n".join(part for part in (figures, warning, body, files) if part)
         return f"{item.line}\n\n{quoted(inside)}"
 

@@ -1,11 +1,13 @@
 """Which program wrote a file, by its first records (session-format 1, 17)."""
 
+import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from musepi_tui.base.errors import SessionError
 from musepi_tui.session.codec import is_header
 from musepi_tui.session.fields import as_object, as_text
 from musepi_tui.session.records import Record, is_title_slot, parse_record
@@ -50,6 +52,16 @@ def detect_source(path: Path) -> SourceKind | None:
         return kind_of(source)
     finally:
         source.close()
+
+
+def find_import_command(path: Path) -> str | None:
+    """The command that makes a session of the file: one of another program, or one that has lost its header.
+    None when it cannot be read."""
+    try:
+        is_of_others = detect_source(path) in (SourceKind.CLAUDE, SourceKind.CODEX)
+    except SessionError:
+        return None
+    return f"musepi sessions import {'' if is_of_others else '--salvage '}{shlex.quote(str(path))}"
 
 
 def kind_of(source: SourceFile) -> SourceKind | None:

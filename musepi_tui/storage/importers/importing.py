@@ -20,7 +20,7 @@ from musepi_tui.storage.importers.detection import SourceKind, kind_of
 from musepi_tui.storage.importers.earlier import find_earlier
 from musepi_tui.storage.importers.family import FamilyReading
 from musepi_tui.storage.importers.salvage import SalvageReading
-from musepi_tui.storage.importers.source import SourceFile
+from musepi_tui.storage.importers.source import MAX_LINES, SourceFile
 from musepi_tui.storage.importers.tally import Tally
 from musepi_tui.storage.importers.target import (
     SessionWriter,
@@ -117,6 +117,10 @@ class _Import:
         }
         target = session_path(folder, header)
         self._write(reading, header, target, origin)
+        if source.is_cut:
+            tally.warnings.append(
+                f"only its first {MAX_LINES:,} lines were read, the rest is not in the session"
+            )
         return Imported(
             target, header.id, dict(tally.carried), dict(tally.skipped), earlier, tuple(tally.warnings)
         )

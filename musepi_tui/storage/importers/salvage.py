@@ -6,6 +6,7 @@ from musepi_tui.base.errors import NotASessionFileError
 from musepi_tui.session.codec import dump_json, is_header
 from musepi_tui.session.damage import repair_tree
 from musepi_tui.session.entries import EntryHead
+from musepi_tui.session.fields import as_text
 from musepi_tui.session.migrate import migrate_records
 from musepi_tui.session.records import Record, Unreadable, is_title_slot, parse_record, shape_problem
 from musepi_tui.storage.blobs import BlobStore
@@ -43,7 +44,7 @@ class SalvageReading:
             head = self._head(record, place)
             if head is not None:
                 self._heads.append(head)
-            elif record.fields.get("type") in _KNOWN_OLD and "id" not in record.fields:
+            elif as_text(record.fields.get("type")) in _KNOWN_OLD and "id" not in record.fields:
                 old_places.append(place)
             elif not is_title_slot(record.fields):
                 self._tally.skip("record of another kind")

@@ -40,7 +40,8 @@ class Place(NamedTuple):
 class SourceFile:
     """A file opened for an import. ``size`` and ``mtime_ms`` are those it had when it was opened.
 
-    What a program appends meanwhile is not seen. Close it when done.
+    What a program appends meanwhile is not seen. ``is_cut``: it has more lines than ``places`` gave. Close it
+    when done.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -49,6 +50,7 @@ class SourceFile:
         self.size = status.st_size
         self.mtime_ms = status.st_mtime_ns // 1_000_000
         self.file_id = (status.st_dev, status.st_ino)
+        self.is_cut = False
         self._descriptor = descriptor
 
     @classmethod
@@ -104,15 +106,18 @@ class SourceFile:
             while at >= 0:
                 end = position + at
                 if end > start:
+                    if lines >= MAX_LINES:
+                        self.is_cut = True
+                        return
                     lines += 1
                     yield Place(start, end - start)
-                    if lines >= MAX_LINES:
-                        return
                 start = end + 1
                 at = block.find(b"\n", at + 1)
             position += len(block)
-        if position > start:
+        if position > start and lines < MAX_LINES:
             yield Place(start, position - start)
+        elif position > start:
+            self.is_cut = True
 
     def sha256(self) -> str:
         """The digest of all bytes, in hex digits."""

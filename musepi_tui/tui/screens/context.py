@@ -1,6 +1,6 @@
 """What fills the context, where compaction starts, and what the last one did (tui 4.6)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -8,13 +8,26 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from musepi_tui.base.cells import cell_width, cut_cells
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.safe_text import display_safe
-from musepi_tui.base.text import duration, group_digits
+from musepi_tui.base.text import duration, group_digits, short_number
+from musepi_tui.context.blockmap import BLOCKS, map_blocks
 from musepi_tui.runtime.events import IntentSettled, SessionView
 from musepi_tui.runtime.intents import MeasureContext
 from musepi_tui.session.entries import CompactionEntry
 from musepi_tui.session.times import unix_ms
 from musepi_tui.settings.schema import CompactionSettings
-from musepi_tui.tui.screens.panel import Item, Panel, PanelText
+from musepi_tui.tui.screens.context_map import (
+    BEYOND,
+    FREE,
+    GAP_CELLS,
+    MAP_CELLS,
+    SIDE,
+    BlockMap,
+    ContextPanel,
+    Layout,
+    PartItem,
+    place_map,
+)
+from musepi_tui.tui.screens.panel import Item, PanelText
 from musepi_tui.tui.themes import Palette
 from musepi_tui.tui.transcript.facts import compaction_divider
 
@@ -24,7 +37,17 @@ if TYPE_CHECKING:
 HINT = "up, down scroll · esc close"
 MAX_BAR_CELLS = 60
 PART_BAR_CELLS = 20
+LEAST_BAR_CELLS = 8
+"""Shorter bars tell nothing: beside the map there are none then."""
+
 MARGIN_CELLS = 6
+TABLE_CELLS = 14
+"""Cells of a row of the table besides name, figure and bar: blanks and the share."""
+
+BAR_GAP_CELLS = 2
+MAP_TOP = 2
+"""The map begins beside the blank row: all of it is seen on a screen of 24 rows."""
+
 NAME_CELLS = 28
 """Longest name of a tool or file; a longer one would push the figures off a narrow screen."""
 
@@ -129,15 +152,18 @@ def open_context(app: "Shell", argument: str) -> None:
     """Counts, then shows the figures."""
 
     def counted(event: IntentSettled) -> None:
-        figures = Figures.read(event.data or {})
+        figures, palette = Figures.read(event.data or {}), app.looks.palette
         compaction = app.runtime.options.settings.values.compaction
-        rows = [
-            *figure_items(figures, app.looks.palette, app.size.width),
+        below = [
             *reclaimable_items(figures),
             *compaction_items(figures, compaction, app.runtime.view(), last_compaction(app)),
         ]
-        text = PanelText("Context", hint=HINT)
-        app.push_screen(Panel(app.looks.palette, text, lambda _: rows, searchable=False))
+
+        def lay_out(width_cells: int) -> Layout:
+            above = figure_items(figures, palette, width_cells)
+            return Layout([*above, *below], block_map(figures, width_cells))
+
+        app.push_screen(ContextPanel(palette, PanelText("Context", hint=HINT), lay_out))
 
     app.send(MeasureContext(), counted)
 
@@ -161,7 +187,12 @@ def figure_items(figures: Figures, palette: Palette, width_cells: int) -> list[I
         share = f"of {group_digits(window)} · {100 * figures.tokens / window:.0f}%"
         items = [Item(None, f"  {bar}"), Item(None, f"  {used}", share)]
     items += [Item(None, ""), Item(None, "What it consists of (estimated)")]
-    return [*items, *_part_items(figures, palette)]
+    items += _part_items(figures, palette, width_cells)
+    if block_map(figures, width_cells) is not None:
+        items += [Item(None, "")] * (
+            MAP_TOP + SIDE - len(items)
+        )  # nothing but the table stands beside the map
+    return items
 
 
 def reclaimable_items(figures: Figures) -> list[Item]:
@@ -261,6 +292,11 @@ class _Line:
     tokens: int
     inside: bool = False
 
+    @property
+    def part(self) -> str:
+        """The part of the map the row stands for; empty when it has no blocks there."""
+        return "" if self.inside or self.tokens <= 0 else self.label
+
 
 def _lines(figures: Figures) -> Iterator[_Line]:
     """The rows of the table. Those that are not inside another add up to the window, or to the tokens where
@@ -270,25 +306,59 @@ def _lines(figures: Figures) -> Iterator[_Line]:
         for inner, inner_tokens in figures.within(name):
             yield _Line(f"  {cut_cells(display_safe(inner), NAME_CELLS)}", inner_tokens, inside=True)
     if figures.beyond:
-        yield _Line("billed beyond these" if figures.beyond > 0 else "counted, not billed", figures.beyond)
+        yield _Line(BEYOND if figures.beyond > 0 else "counted, not billed", figures.beyond)
     if figures.window:
-        yield _Line("free", max(0, figures.window - figures.tokens))
+        yield _Line(FREE, max(0, figures.window - figures.tokens))
 
 
-def _part_items(figures: Figures, palette: Palette) -> list[Item]:
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The widths of the table in cells: name, figure, and its bars. ``map`` is where the map begins."""
+
+    label: int
+    figure: int
+    bar: int
+    map: int | None
+
+
+def _columns(figures: Figures, lines: Sequence[_Line], width_cells: int) -> _Columns:
+    label = max(cell_width(line.label) for line in lines)
+    figure = max(len(group_digits(line.tokens)) for line in lines)
+    table = TABLE_CELLS + label + figure
+    room = width_cells - table - BAR_GAP_CELLS - 1
+    if not figures.window:
+        return _Columns(label, figure, min(PART_BAR_CELLS, max(0, room)), None)
+    beside = min(PART_BAR_CELLS, room - MAP_CELLS - GAP_CELLS // 2)
+    bar = beside if beside >= LEAST_BAR_CELLS else 0
+    column = place_map(table, bar and bar + BAR_GAP_CELLS, width_cells)
+    if column is None:
+        return _Columns(label, figure, min(PART_BAR_CELLS, max(0, room)), None)
+    return _Columns(label, figure, bar, column)
+
+
+def block_map(figures: Figures, width_cells: int) -> BlockMap | None:
+    """The map beside the table; None where the window is unknown or the screen too narrow."""
+    lines = tuple(_lines(figures))
+    column = _columns(figures, lines, width_cells).map if lines else None
+    if column is None or not figures.window:
+        return None
+    blocks = map_blocks([(line.part, line.tokens) for line in lines if line.part])
+    each = short_number(max(figures.window, figures.tokens) // BLOCKS)
+    return BlockMap(blocks, column, MAP_TOP, f"each ~{each} tokens")
+
+
+def _part_items(figures: Figures, palette: Palette, width_cells: int) -> list[Item]:
     lines = tuple(_lines(figures))
     if not lines:
         return [Item(None, "  nothing yet")]
     whole = figures.window or max(1, figures.tokens)
-    label_cells = max(cell_width(line.label) for line in lines)
-    figure_cells = max(len(group_digits(line.tokens)) for line in lines)
+    columns = _columns(figures, lines, width_cells)
     items: list[Item] = []
     for line in lines:
         share = f"{100 * line.tokens / whole:.1f}%"
-        bar = (
-            "" if line.inside else palette.symbol("gauge_full") * round(PART_BAR_CELLS * line.tokens / whole)
-        )
-        gap = " " * (label_cells - cell_width(line.label))
-        label = f"  {line.label}{gap}  {group_digits(line.tokens):>{figure_cells}}"
-        items.append(Item(None, label, f"{share:>6}  {bar}".rstrip()))
+        bar_cells = 0 if line.inside else round(columns.bar * line.tokens / whole)
+        bar = palette.symbol("gauge_full") * min(columns.bar, bar_cells)
+        gap = " " * (columns.label - cell_width(line.label))
+        label = f"  {line.label}{gap}  {group_digits(line.tokens):>{columns.figure}}"
+        items.append(PartItem(None, label, f"{share:>6}  {bar}".rstrip(), part=line.part))
     return items

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from musepi_tui.base.safe_text import display_safe
 from musepi_tui.runtime.events import IntentSettled, SessionView
 from musepi_tui.runtime.intents import DeleteSession, NewSession, OpenSession
 from musepi_tui.storage.paths import Paths, tool_of_path
+from musepi_tui.tui.conversation import failure_of
 from musepi_tui.tui.screens.confirm import ask
 from musepi_tui.tui.screens.session_rows import TOOLS
+from musepi_tui.tui.widgets.drawing import one_line
 
 if TYPE_CHECKING:
     from musepi_tui.tui.shell import Shell
@@ -31,7 +32,7 @@ def open_deletion(app: "Shell", argument: str) -> None:
     if refusal:
         app.tell("warning", refusal)
         return
-    title = " ".join(display_safe(view.name or "").split())
+    title = one_line(view.name or "")
 
     def gone(event: IntentSettled) -> None:
         app.tell("info", f"Moved to the trash: {title or path.name}")
@@ -40,8 +41,7 @@ def open_deletion(app: "Shell", argument: str) -> None:
         app.host.show("resume")
 
     def kept(event: IntentSettled) -> None:
-        why = event.error or "That did not work."
-        app.send(OpenSession(str(path)), lambda _: app.tell("error", why))
+        app.send(OpenSession(str(path)), lambda _: app.tell("error", failure_of(event)))
 
     def left(_: IntentSettled) -> None:
         app.talk.send(DeleteSession(str(path)), gone, kept)

@@ -1,16 +1,14 @@
 """A session of another folder: open it here, or there (TUI-4.84)."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from musepi_tui.base.errors import SessionError
-from musepi_tui.base.safe_text import display_safe
 from musepi_tui.runtime.intents import OpenSession
 from musepi_tui.storage.foreign import needs_import
 from musepi_tui.storage.paths import same_folder
 from musepi_tui.tui.screens.panel import Item, Panel, PanelText
 from musepi_tui.tui.screens.session_rows import is_same_file
+from musepi_tui.tui.widgets.drawing import one_line
 
 if TYPE_CHECKING:
     from musepi_tui.storage.glance import SessionInfo
@@ -23,18 +21,23 @@ THERE = Item("there", "Open there", "tools work in its own folder")
 CANCEL = Item("cancel", "Cancel")
 
 
+def folder_of(app: "Shell") -> Path:
+    """The folder the open session works in."""
+    return Path(app.bridge.status.cwd or app.runtime.options.cwd)
+
+
 def open_stored(app: "Shell", info: "SessionInfo") -> None:
     """Opens a stored session; where it belongs to another folder, after asking which one counts.
 
     What another tool wrote in a format of its own is copied either way.
     """
-    here = Path(app.bridge.status.cwd or app.runtime.options.cwd)
+    here = folder_of(app)
     is_open = is_same_file(info.path, app.runtime.view().file)
     if is_open or not info.cwd or same_folder(info.cwd, here):
         app.send(OpenSession(str(info.path)))
         return
     is_there = Path(info.cwd).is_dir()
-    folder = " ".join(display_safe(info.cwd).split())
+    folder = one_line(info.cwd)
     title = f"This session belongs to {folder}" if is_there else f"The folder {folder} is gone"
     items = _choices(info, is_there=is_there)
     panel = Panel(app.looks.palette, PanelText(title), lambda _: items, searchable=False)
@@ -57,17 +60,3 @@ def _choices(info: "SessionInfo", *, is_there: bool) -> tuple[Item, ...]:
     else:
         here = (MOVE, COPY) if info.is_own else (COPY, MOVE)
     return (THERE, *here, CANCEL) if is_there else (*here, CANCEL)
-
-
-async def open_file(app: "Shell", path: Path) -> None:
-    """The same for a session that was named by its path; one that cannot be read is left to the runtime to
-    refuse."""
-    from musepi_tui.storage.listing import find_session  # deferred: not needed for the first frame
-
-    options = app.runtime.options
-    try:
-        info = await asyncio.to_thread(find_session, options.paths, options.cwd, str(path))
-    except SessionError:
-        app.send(OpenSession(str(path)))
-    else:
-        open_stored(app, info)

@@ -1,16 +1,20 @@
 """Opening a session by what a person calls it: its id, its name, its path (TUI-4.9)."""
 
-from collections.abc import Sequence
+import asyncio
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from musepi_tui.base.errors import MusepiError
-from musepi_tui.tui.screens.elsewhere import open_file, open_stored
+from musepi_tui.base.errors import MusepiError, SessionError
+from musepi_tui.runtime.intents import OpenSession
+from musepi_tui.runtime.opening import session_override
+from musepi_tui.storage.paths import expand_home
+from musepi_tui.tui.screens.elsewhere import folder_of, open_stored
 from musepi_tui.tui.screens.resume import ALL, open_sessions
-from musepi_tui.tui.screens.search import Search, Texts, texts_of
+from musepi_tui.tui.screens.search import Search
+from musepi_tui.tui.screens.session_rows import texts_of_info
 
 if TYPE_CHECKING:
-    from musepi_tui.storage.glance import SessionInfo
     from musepi_tui.tui.shell import Shell
 
 
@@ -19,46 +23,52 @@ def open_named(app: "Shell", argument: str) -> None:
     the list.
 
     The sessions of this folder come before those of others. What names several sessions, or stands somewhere
-    in one, is searched for in the list; what names none is told.
+    in one, is searched for in the list, with ``--all`` in that of all folders; what names none is told.
     """
     words = argument.split()
     wanted = " ".join(word for word in words if word != ALL)
-    if not wanted or ALL in words:
-        open_sessions(app, argument)
-        return
-    is_path = "/" in wanted or wanted.endswith(".jsonl")
-    path = app.runtime.options.cwd / Path(wanted).expanduser()
-    work = open_file(app, path) if is_path else _find(app, wanted)
-    app.run_worker(work, name="session", exit_on_error=False)
+    if wanted:
+        work = _open(app, wanted, everywhere=ALL in words)
+        app.run_worker(work, name="session", exit_on_error=False)
+    else:
+        open_sessions(app, everywhere=ALL in words)
 
 
-def sessions_named(rows: Sequence["SessionInfo"], wanted: str) -> list["SessionInfo"]:
-    """The sessions that are called so, in any case: by a whole id or file name, else by the beginning of one,
-    else by the whole title."""
-    name = wanted.lower()
-    known = [(row, (row.id.lower(), row.path.stem.lower())) for row in rows]
-    found = [row for row, names in known if name in names]
-    found = found or [row for row, names in known if any(each.startswith(name) for each in names)]
-    return found or [row for row in rows if row.title.lower() == name]
+async def _open(app: "Shell", wanted: str, *, everywhere: bool) -> None:
+    from musepi_tui.storage.listing import find_session  # deferred: not needed for the first frame
+
+    options, here = app.runtime.options, folder_of(app)
+    foreign = options.settings.values.session.foreign_roots
+    find = partial(find_session, options.paths, here, wanted, foreign=foreign)
+    try:
+        info = await asyncio.to_thread(find, override=session_override(options))
+    except (SessionError, OSError):
+        if "/" in wanted or wanted.endswith(".jsonl"):
+            _leave_to_runtime(app, here, wanted)
+        else:
+            await _offer(app, wanted, everywhere=everywhere)
+    else:
+        open_stored(app, info)
 
 
-async def _find(app: "Shell", wanted: str) -> None:
-    search = Search(wanted)
-    for everywhere in (False, True):
+def _leave_to_runtime(app: "Shell", here: Path, path: str) -> None:
+    """Lets the runtime say why a file cannot be opened."""
+    try:
+        app.send(OpenSession(str(here / expand_home(path))))
+    except SessionError as error:
+        app.tell("error", str(error))
+
+
+async def _offer(app: "Shell", wanted: str, *, everywhere: bool) -> None:
+    """The list of the sessions in which it stands: those of this folder, else of all."""
+    search, home = Search(wanted), app.environ.get("HOME", "")
+    for scope in (True,) if everywhere else (False, True):
         try:
-            rows = await app.runtime.list_sessions(everywhere=everywhere)
+            rows = await app.runtime.list_sessions(everywhere=scope)
         except (MusepiError, OSError) as error:
             app.tell("error", f"The sessions cannot be listed: {error}")
             return
-        named = sessions_named(rows, wanted)
-        if len(named) == 1:
-            open_stored(app, named[0])
-            return
-        if named or any(search.hit(_texts(row)) is not None for row in rows):
-            open_sessions(app, f"{ALL} {wanted}" if everywhere else wanted)
+        if any(search.hit(texts_of_info(row, home)) is not None for row in rows):
+            open_sessions(app, wanted, everywhere=scope)
             return
     app.tell("error", f'Session "{wanted}" not found. /resume without a name lists them.')
-
-
-def _texts(row: "SessionInfo") -> Texts:
-    return texts_of(row.title, row.first_message, row.id, row.cwd)

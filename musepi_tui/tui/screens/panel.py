@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rich.style import Style
 from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region, Size
@@ -12,12 +11,22 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from musepi_tui.base.cells import cell_width, cut_cells
+from musepi_tui.base.cells import cut_cells
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.tui.keys import bindings
 from musepi_tui.tui.pastes import clean_paste
 from musepi_tui.tui.themes import Palette
-from musepi_tui.tui.widgets.drawing import GROUND, Row, app_of, cut_row, row_cells, spread, strip_of
+from musepi_tui.tui.widgets.drawing import (
+    GROUND,
+    Row,
+    app_of,
+    cut_row,
+    row_cells,
+    search_row,
+    spread,
+    strip_of,
+    title_row,
+)
 
 MIN_LIST_ROWS = 3
 
@@ -100,24 +109,21 @@ class PanelView(Widget):
 
     def _rows(self, width_cells: int) -> list[Row]:
         panel, palette = self._panel, self.palette
-        accent, dim, border = (palette.style(name) for name in ("accent", "dim", "borderAccent"))
-        rule = palette.symbol("rule")
-        title = f" {self._dotted(panel.text.title)} "
-        head: Row = [
-            (rule, border),
-            (title, accent + Style(bold=True)),
-            (rule * max(0, width_cells - 1 - cell_width(title)), border),
-        ]
-        rows: list[Row] = [head]
+        rows: list[Row] = [title_row(self._dotted(panel.text.title), palette, width_cells)]
         if panel.searchable:
-            typed = [(panel.query_text, palette.style("text")), (" ", Style(reverse=True))]
-            empty = [(" ", Style(reverse=True)), (self._dotted(panel.text.placeholder), dim)]
-            rows.append([(f"{palette.symbol('cursor')} ", accent), *(typed if panel.query_text else empty)])
+            empty = self._dotted(panel.text.placeholder)
+            rows.append(search_row(panel.query_text, empty, palette, width_cells))
         rows.append(())
         rows += self._list(width_cells)
         hint = f"  {self._dotted(panel.text.hint)}"
-        rows += [(), cut_row([(hint, dim)], width_cells, palette.symbol("ellipsis"))]
+        rows += [(), cut_row([(hint, palette.style("dim"))], width_cells, palette.symbol("ellipsis"))]
         return rows
+
+    def index_at(self, x: int, y: int) -> int | None:
+        """The item drawn at a cell of this widget, if there is one."""
+        row = y - (3 if self._panel.searchable else 2)
+        index = self._panel.top + row
+        return index if 0 <= row < self.list_rows and index < len(self._panel.items) else None
 
     def _dotted(self, text: str) -> str:
         return text.replace(_DOT, self.palette.symbol("dot"))
@@ -157,16 +163,14 @@ class PanelView(Widget):
         ]
         detail = self._dotted(self.detail_of(item, width_cells))
         row = spread(left, [(f"{detail} ", muted + back)] if detail else [], width_cells, ellipsis)
-        return [(text, style if style is not GROUND else back) for text, style in row] + [
-            (" " * max(0, width_cells - sum(cell_width(text) for text, _ in row)), back)
-        ]
+        blanks = " " * max(0, width_cells - row_cells(row))
+        return [(text, style if style is not GROUND else back) for text, style in (*row, (blanks, GROUND))]
 
 
-class Panel(ModalScreen[str | None]):
+class Panel(ModalScreen[str | None], inherit_bindings=False):
     """A list with a search line. It ends with the key of the row that was chosen, None when it was closed."""
 
     BINDINGS = bindings("panel")
-    INHERIT_BINDINGS = False
     LEAST_ROWS = MIN_LIST_ROWS
     """Rows of the list that are seen on a screen too low for all, where they can be."""
 
@@ -320,8 +324,8 @@ class Panel(ModalScreen[str | None]):
         if event.widget is not self.view:
             self.dismiss(None)
             return
-        index = self.top + event.y - self.view.region.y - (3 if self.searchable else 2)
-        if 0 <= index < len(self.items) and self.items[index].key is not None:
+        index = self.view.index_at(event.x, event.y)
+        if index is not None and self.items[index].key is not None:
             self.accept(self.items[index])
 
     def on_mouse_scroll_down(self) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from musepi_tui.base.dataclass import dataclass
 from musepi_tui.base.errors import SessionError
-from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import cut, plural
 from musepi_tui.runtime.events import Phase
 from musepi_tui.runtime.intents import ForkSession
@@ -17,6 +16,7 @@ from musepi_tui.session.entries import Entry, EntryHead, MessageEntry
 from musepi_tui.session.messages import UserMessage, text_of
 from musepi_tui.tui.screens.panel import Item, Panel, PanelText
 from musepi_tui.tui.screens.session_rows import age
+from musepi_tui.tui.widgets.drawing import one_line
 
 if TYPE_CHECKING:
     from musepi_tui.tui.shell import Shell
@@ -66,8 +66,7 @@ class PromptPanel(Panel):
         self.empty_text = "reading the prompts…"
 
     def on_mount(self) -> None:
-        """Shows the empty list and fills it."""
-        super().on_mount()
+        """Fills the list, which is empty at first."""
         self.run_worker(self._fill(), exit_on_error=False)
 
     async def _fill(self) -> None:
@@ -201,7 +200,7 @@ def _read(app: "Shell", head: EntryHead) -> Entry | None:
 
 
 def _prompt(entry: MessageEntry, message: UserMessage, number: int) -> Prompt:
-    text = " ".join(display_safe(text_of(message.content)[:SEARCHED_CHARS]).split())
+    text = one_line(text_of(message.content)[:SEARCHED_CHARS])
     return Prompt(entry.id, number, cut(text, LABEL_CHARS) or "(no text)", text.lower(), entry.timestamp)
 
 

@@ -15,7 +15,7 @@ from musepi_tui.base.errors import MusepiError
 from musepi_tui.base.text import group_digits
 from musepi_tui.storage.paths import same_folder
 from musepi_tui.tui.keys import bindings
-from musepi_tui.tui.screens.elsewhere import open_file, open_stored
+from musepi_tui.tui.screens.elsewhere import folder_of, open_stored
 from musepi_tui.tui.screens.panel import Item, Panel, PanelText
 from musepi_tui.tui.screens.search import EXPRESSION, INSIDE
 from musepi_tui.tui.screens.session_catalogue import Catalogue
@@ -52,7 +52,6 @@ class SessionPanel(Panel, inherit_bindings=False):
 
     def __init__(self, app: "Shell", query: str, *, everywhere: bool) -> None:
         self._shell = app
-        self._wanted = query
         self._reading = 0
         self._has_rows = asyncio.Event()
         self._progress = ""
@@ -66,6 +65,7 @@ class SessionPanel(Panel, inherit_bindings=False):
         self._order: Order = "best"
         self._paths = False
         self._is_moved = False
+        self._windows: dict[str, int | None] = {}
         self._catalogue = Catalogue(self._gather_facts())
         super().__init__(app.looks.palette, PanelText("Sessions", PLACEHOLDER), self._matching)
         self.view = SessionsView(self, self, app.looks.palette)
@@ -188,17 +188,23 @@ class SessionPanel(Panel, inherit_bindings=False):
 
     def _gather_facts(self) -> Facts:
         app = self._shell
-        here = Path(app.bridge.status.cwd or app.runtime.options.cwd)
+        here = folder_of(app)
         return Facts(
             now_ms=app.clock.now_ms(),
             home=app.environ.get("HOME", ""),
             open_file=app.runtime.view().file,
             belongs_here=cache(partial(_is_of, here)),
-            windows={model.key: model.context_window for model in app.runtime.models()},
+            window_of=self._window_of,
             everywhere=self._everywhere,
             order=self._order,
             paths=self._paths,
         )
+
+    def _window_of(self, model_key: str) -> int | None:
+        """Tokens of a model's window. No model is known while the session is loaded, so it asks again."""
+        if not self._windows:
+            self._windows = {model.key: model.context_window for model in self._shell.runtime.models()}
+        return self._windows.get(model_key)
 
     def _load(self) -> None:
         self._reading += 1
@@ -238,7 +244,6 @@ class SessionPanel(Panel, inherit_bindings=False):
         self._has_rows.set()
         self._entitle()
         self._refill()
-        self._choose_wanted()
 
     def _take(self, reading: int, batch: "Batch") -> None:
         """Shows a part of the list, unless another list was asked for meanwhile."""
@@ -319,28 +324,10 @@ class SessionPanel(Panel, inherit_bindings=False):
             self.empty_text = str(error)
             return []
 
-    def _choose_wanted(self) -> None:
-        """Takes the one session that an argument of the command names, if nothing was typed since."""
-        if not self._wanted or self.query_text != self._wanted:
-            return
-        found = self._catalogue.find_called(self._wanted)
-        if found is not None:
-            self.dismiss(found)
 
-
-def open_sessions(app: "Shell", argument: str) -> None:
-    """Shows the stored sessions and opens the chosen one.
-
-    An argument is searched for; a path, or the id or whole title of one session, is opened. ``--all`` begins
-    with the sessions of all folders.
-    """
-    words = argument.split()
-    wanted = " ".join(word for word in words if word != ALL)
-    if "/" in wanted or wanted.endswith(".jsonl"):
-        path = app.runtime.options.cwd / Path(wanted).expanduser()
-        app.run_worker(open_file(app, path), name="session", exit_on_error=False)
-        return
-    panel = SessionPanel(app, wanted, everywhere=ALL in words)
+def open_sessions(app: "Shell", query: str = "", *, everywhere: bool = False) -> None:
+    """Shows the stored sessions a query finds, of this folder or of all, and opens the chosen one."""
+    panel = SessionPanel(app, query, everywhere=everywhere)
 
     def chosen(path: str | None) -> None:
         info = None if path is None else panel.info_of(path)

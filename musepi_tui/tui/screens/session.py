@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import group_digits, plural
 from musepi_tui.runtime.events import SessionView
 from musepi_tui.session.tree import LEAF_MARK, SessionTree
 from musepi_tui.storage.tally import Tally
 from musepi_tui.tui.screens.panel import Item, Panel, PanelText, text_parts
+from musepi_tui.tui.widgets.drawing import one_line
 
 if TYPE_CHECKING:
     from musepi_tui.tui.shell import Shell
@@ -32,8 +32,7 @@ class FactsPanel(Panel):
         self.empty_text = "counting the entries…"
 
     def on_mount(self) -> None:
-        """Shows the frame and counts."""
-        super().on_mount()
+        """Counts; the frame is there meanwhile."""
         self.run_worker(self._count(), exit_on_error=False)
 
     async def _count(self) -> None:
@@ -63,7 +62,7 @@ def session_items(view: SessionView, width_cells: int) -> list[Item]:
             items += [Item(None, "")] if items else []
             items.append(Item(None, title))
         for label, text in rows:
-            for index, part in enumerate(text_parts(_one_line(text), value_cells)):
+            for index, part in enumerate(text_parts(one_line(text), value_cells)):
                 items.append(Item(None, f"  {'' if index else label:<{label_cells}}", part))
     return items
 
@@ -109,7 +108,3 @@ def _usage(view: SessionView) -> list[tuple[str, str]]:
     if view.meter.cost is not None:
         shown.append(("cost", f"${view.meter.cost:.3f}"))
     return shown
-
-
-def _one_line(text: str) -> str:
-    return " ".join(display_safe(text).split())

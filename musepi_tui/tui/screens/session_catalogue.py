@@ -121,13 +121,6 @@ class Catalogue:
         children = tuple(row.title for row in rows if row.parent in names)
         return Family(parents[0] if info.parent and parents else "", children)
 
-    def find_called(self, name: str) -> str | None:
-        """The file of the one session whose id begins so, or whose whole title this is."""
-        wanted = name.lower()
-        found = [path for path, row in self._rows.items() if row.info.id.lower().startswith(wanted)]
-        found = found or [path for path, row in self._rows.items() if row.info.title.lower() == wanted]
-        return found[0] if len(found) == 1 else None
-
     def find(self, query: str, inside: Collection[str]) -> list[Item]:
         """What a search finds, in the order of ``facts``; damaged files come last.
 

@@ -5,12 +5,13 @@ import textwrap
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from musepi_tui.base.safe_text import display_safe
 from musepi_tui.runtime.events import IntentSettled
 from musepi_tui.runtime.intents import DeleteSession, RenameSession, SetName
+from musepi_tui.tui.conversation import failure_of
 from musepi_tui.tui.screens.confirm import ask
 from musepi_tui.tui.screens.panel import Item, Panel, PanelText
 from musepi_tui.tui.screens.session_rows import is_same_file, tool_name
+from musepi_tui.tui.widgets.drawing import one_line
 
 if TYPE_CHECKING:
     from musepi_tui.storage.listing import DamagedFile, SessionInfo
@@ -59,7 +60,8 @@ def ask_name(app: "Shell", sessions: SessionList, info: "SessionInfo") -> None:
             sessions.rename(str(info.path), name or None)
 
         is_open = is_same_file(info.path, app.runtime.view().file)
-        app.send(SetName(name) if is_open else RenameSession(str(info.path), name), named)
+        rename = SetName(name) if is_open else RenameSession(str(info.path), name)
+        app.talk.send(rename, named, partial(_failed, app, sessions))
 
     app.push_screen(panel, decided)
 
@@ -81,7 +83,8 @@ def ask_deletion(app: "Shell", sessions: SessionList, info: "SessionInfo") -> No
         sessions.forget(path)
 
     question = f"Delete {_title(info)}?"
-    ask(app, question, "move it to the trash", lambda: app.send(DeleteSession(path), gone))
+    failed = partial(_failed, app, sessions)
+    ask(app, question, "move it to the trash", lambda: app.talk.send(DeleteSession(path), gone, failed))
 
 
 def explain_damage(app: "Shell", file: "DamagedFile") -> None:
@@ -98,9 +101,15 @@ def explain_damage(app: "Shell", file: "DamagedFile") -> None:
     )
     cells = max(20, app.size.width - MARGIN_CELLS)
     wrap = partial(textwrap.wrap, width=cells, break_on_hyphens=False)
-    items = [Item(None, part, " ") for line in lines for part in wrap(_one_line(line)) or [""]]
+    items = [Item(None, part, " ") for line in lines for part in wrap(one_line(line)) or [""]]
     text = PanelText("Not a session", hint="esc close")
     app.push_screen(Panel(app.looks.palette, text, lambda _: items, searchable=False))
+
+
+def _failed(app: "Shell", sessions: SessionList, event: IntentSettled) -> None:
+    """Tells it in the list too: the transcript lies under it."""
+    app.tell("warning", failure_of(event))
+    sessions.say(one_line(failure_of(event)))
 
 
 def _foreign(info: "SessionInfo") -> str:
@@ -108,8 +117,4 @@ def _foreign(info: "SessionInfo") -> str:
 
 
 def _title(info: "SessionInfo") -> str:
-    return _one_line(info.title or "(no prompt yet)")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(display_safe(text).split())
+    return one_line(info.title or "(no prompt yet)")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from musepi_tui.base.dataclass import dataclass
-from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import plural, short_number
 from musepi_tui.session.entries import (
     BranchSummaryEntry,
@@ -20,7 +19,7 @@ from musepi_tui.tui.screens.session_rows import Facts, age, context_share
 from musepi_tui.tui.themes import Palette
 from musepi_tui.tui.transcript.lines import Line, Span, wrap
 from musepi_tui.tui.transcript.titles import view_of_call
-from musepi_tui.tui.widgets.drawing import Row
+from musepi_tui.tui.widgets.drawing import Row, one_line
 
 LAST_ENTRIES = 40
 """Entries of the end that are read: more than fit beside any list."""
@@ -69,21 +68,21 @@ def preview_rows(preview: Preview, facts: Facts, palette: Palette, width_cells: 
 def _head(preview: Preview, facts: Facts, palette: Palette) -> Iterator[list[Span]]:
     info = preview.info
     muted, dim = palette.style("muted"), palette.style("dim")
-    yield [(_one_line(info.title or "(no prompt yet)"), palette.style("accent"))]
+    yield [(one_line(info.title or "(no prompt yet)"), palette.style("accent"))]
     yield [(" · ".join(_facts(info, facts)), muted)]
     if preview.hit:
-        yield [("found: ", dim), (_one_line(preview.hit), palette.style("text"))]
+        yield [("found: ", dim), (one_line(preview.hit), palette.style("text"))]
     if preview.family.parent:
-        yield [("comes from: ", dim), (_one_line(preview.family.parent), muted)]
+        yield [("comes from: ", dim), (one_line(preview.family.parent), muted)]
     if preview.family.children:
-        yield [("goes on in: ", dim), (_one_line(", ".join(preview.family.children)), muted)]
+        yield [("goes on in: ", dim), (one_line(", ".join(preview.family.children)), muted)]
 
 
 def _facts(info: SessionInfo, facts: Facts) -> Iterator[str]:
     if info.model:
-        yield _one_line(info.model)
+        yield one_line(info.model)
     if info.context_tokens is not None:
-        share, window = context_share(info, facts), facts.windows.get(info.model)
+        share, window = context_share(info, facts), facts.window_of(info.model)
         yield (
             f"{short_number(info.context_tokens)} tokens"
             if share is None or window is None
@@ -104,7 +103,7 @@ def _facts(info: SessionInfo, facts: Facts) -> Iterator[str]:
 def _talk(preview: Preview, palette: Palette) -> Iterator[list[Span]]:
     """The messages, newest first."""
     if preview.problem:
-        yield [(_one_line(preview.problem), palette.style("muted"))]
+        yield [(one_line(preview.problem), palette.style("muted"))]
     for entry in reversed(preview.entries):
         spans = _message(entry, palette)
         if spans:
@@ -148,8 +147,4 @@ def _note(entry: Entry, rule: str) -> str:
 
 
 def _start_of(text: str) -> str:
-    return _one_line(text[: MESSAGE_CHARS * 2])[:MESSAGE_CHARS]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(display_safe(text).split())
+    return one_line(text[: MESSAGE_CHARS * 2])[:MESSAGE_CHARS]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from musepi_tui.base.cells import cell_width
 from musepi_tui.base.dataclass import dataclass
-from musepi_tui.base.safe_text import display_safe
 from musepi_tui.base.text import plural, short_number
 from musepi_tui.tui.screens.panel import Item
 from musepi_tui.tui.screens.search import Texts, texts_of
+from musepi_tui.tui.widgets.drawing import one_line
 
 if TYPE_CHECKING:
     from musepi_tui.storage.listing import DamagedFile, SessionInfo
@@ -59,13 +59,14 @@ MODEL_CHARS = 20
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a row depends on besides the session. ``belongs_here`` tells by a folder whether a session is one
-    of the working folder, ``open_file`` is the file of the open one, ``windows`` hold tokens by model."""
+    of the working folder, ``open_file`` is the file of the open one, ``window_of`` gives the tokens a model
+    can hold, as far as it is known."""
 
     now_ms: int
     home: str
     open_file: Path | None
     belongs_here: Callable[[str], bool]
-    windows: Mapping[str, int | None]
+    window_of: Callable[[str], int | None]
     everywhere: bool = False
     order: Order = "best"
     paths: bool = False
@@ -88,14 +89,19 @@ class SessionRow:
 
 def row_of(info: "SessionInfo", facts: Facts) -> SessionRow:
     """The row of a session and what is searched in it."""
-    besides = f"{short_folder(info.cwd, facts.home)} {'' if info.is_own else tool_name(info)}"
-    texts = texts_of(info.title, info.first_message, info.id, besides)
+    texts = texts_of_info(info, facts.home)
     return SessionRow(info, item_of(info, facts), texts, facts.belongs_here(info.cwd))
+
+
+def texts_of_info(info: "SessionInfo", home: str) -> Texts:
+    """What is searched in a session: besides title, first message and id its folder, and a tool not ours."""
+    besides = f"{short_folder(info.cwd, home)} {'' if info.is_own else tool_name(info)}"
+    return texts_of(info.title, info.first_message, info.id, besides)
 
 
 def item_of(info: "SessionInfo", facts: Facts) -> Item:
     """What is shown of a session; one of another tool names it, and says when it was copied already."""
-    title = _one_line(info.title or "(no prompt yet)")
+    title = one_line(info.title or "(no prompt yet)")
     current = is_same_file(info.path, facts.open_file)
     return Item(str(info.path), title, " · ".join(details_of(info, facts).values()), current)
 
@@ -146,7 +152,7 @@ def facts_besides(info: "SessionInfo", facts: Facts) -> dict[str, str]:
         "branches": plural(branches, "branch", "branches") if branches > 1 else "",
         "size": f"{short_number(info.size)}B" if facts.order != "size" else "",
         "context": "" if share is None else f"{share}%",
-        "model": _end_of(_one_line(info.model.partition("/")[2]), MODEL_CHARS),
+        "model": _end_of(one_line(info.model.partition("/")[2]), MODEL_CHARS),
         "compactions": plural(compactions, "compaction") if compactions else "",
     }
     return {name: text for name, text in known.items() if text}
@@ -154,13 +160,13 @@ def facts_besides(info: "SessionInfo", facts: Facts) -> dict[str, str]:
 
 def context_share(info: "SessionInfo", facts: Facts) -> int | None:
     """Percent of its window that the context of a session takes; None when one of both is not known."""
-    window = facts.windows.get(info.model)
+    window = facts.window_of(info.model)
     return None if not window or info.context_tokens is None else info.context_tokens * 100 // window
 
 
 def describe_damaged(file: "DamagedFile") -> Item:
     """The row of a file that cannot be opened, and why."""
-    return Item(f"{DAMAGED}{file.path}", _one_line(file.path.name), _one_line(file.reason))
+    return Item(f"{DAMAGED}{file.path}", one_line(file.path.name), one_line(file.reason))
 
 
 def age(time: str, now_ms: int) -> str:
@@ -198,10 +204,10 @@ def tool_name(info: "SessionInfo") -> str:
 def details_of(info: "SessionInfo", facts: Facts) -> dict[str, str]:
     """What the row of a session says besides its title."""
     if facts.paths:
-        return {"path": _end_of(_one_line(short_folder(str(info.path), facts.home)), PATH_CHARS)}
+        return {"path": _end_of(one_line(short_folder(str(info.path), facts.home)), PATH_CHARS)}
     parts = {} if info.is_own else {"tool": tool_name(info) + (", imported" if info.imported else "")}
     if facts.everywhere and info.cwd:
-        parts["folder"] = _end_of(_one_line(short_folder(info.cwd, facts.home)), FOLDER_CHARS)
+        parts["folder"] = _end_of(one_line(short_folder(info.cwd, facts.home)), FOLDER_CHARS)
     count = plural(info.messages, "message")
     parts["messages"] = count if info.messages_exact else count.replace(" ", "+ ", 1)
     match facts.order:
@@ -212,10 +218,6 @@ def details_of(info: "SessionInfo", facts: Facts) -> dict[str, str]:
         case "size":
             parts["order"] = f"{short_number(info.size)}B"
     return parts
-
-
-def _one_line(text: str) -> str:
-    return " ".join(display_safe(text).split())
 
 
 def _end_of(text: str, chars: int) -> str:

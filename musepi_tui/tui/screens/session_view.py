@@ -19,7 +19,6 @@ LIST_SHARE = 0.55
 PREVIEW_ROWS = 14
 """Rows a preview gets however few sessions there are."""
 
-
 FRAME_CELLS = 7
 """Cells of a row that are neither title nor details: marks and blanks."""
 
@@ -39,10 +38,8 @@ class Shown(Protocol):
         ...
 
 
-class SessionsView(PanelView, inherit_css=True):
+class SessionsView(PanelView):
     """Draws the list of sessions."""
-
-    DEFAULT_CSS = "SessionsView { height: auto; width: 1fr; background: ansi_default; }"
 
     def __init__(self, panel: Panel, shown: Shown, palette: Palette) -> None:
         super().__init__(panel, palette)
@@ -74,10 +71,15 @@ class SessionsView(PanelView, inherit_css=True):
             said = longer if name in besides and cell_width(longer) <= room else said
         return said
 
+    def index_at(self, x: int, y: int) -> int | None:
+        """The session drawn at a cell; the preview beside the list is none."""
+        is_list = not self.has_preview or x < _list_cells(self.size.width)
+        return super().index_at(x, y) if is_list else None
+
     def _list(self, width_cells: int) -> list[Row]:
         if not self.has_preview:
             return super()._list(width_cells)
-        left_cells = int(width_cells * LIST_SHARE)
+        left_cells = _list_cells(width_cells)
         left = super()._list(left_cells)
         right = self._preview(width_cells - left_cells - 4, len(left))
         bar = (f" {self.palette.symbol('bar')} ", self.palette.style("borderMuted"))
@@ -95,3 +97,8 @@ class SessionsView(PanelView, inherit_css=True):
         """The row in exactly so many cells."""
         shown = cut_row(row, width_cells, self.palette.symbol("ellipsis"))
         return [*shown, (" " * (width_cells - row_cells(shown)), GROUND)]
+
+
+def _list_cells(width_cells: int) -> int:
+    """What the list keeps of a screen with a preview."""
+    return int(width_cells * LIST_SHARE)

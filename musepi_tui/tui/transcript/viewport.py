@@ -105,12 +105,6 @@ class Viewport:
         self._anchor = (0, 0)
         self._settle()
 
-    def to_virtual_row(self, row: int) -> None:
-        """Shows a row of the estimated whole at the top."""
-        self._leave_end()
-        self._anchor = self.heights.find(row) if self.heights.total else (0, 0)
-        self._settle()
-
     def to_end(self) -> None:
         """Shows the end and follows it."""
         self.following = True

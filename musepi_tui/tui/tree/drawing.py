@@ -1,17 +1,16 @@
 """One row of the tree as styled text, and how far rows are moved to the left (tui 5.2). Pure."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from rich.style import Style
 
-from musepi_tui.base.cells import cell_width, cut_cells
+from musepi_tui.base.cells import cell_width
 from musepi_tui.base.dataclass import dataclass
-from musepi_tui.base.safe_text import display_safe
 from musepi_tui.session.times import unix_ms
 from musepi_tui.tui.themes import Palette
+from musepi_tui.tui.tree.layout import FOLDED, in_symbols
 from musepi_tui.tui.tree.model import Label, TreeRow
-from musepi_tui.tui.widgets.drawing import GROUND, Row, cut_row, row_cells
+from musepi_tui.tui.widgets.drawing import GROUND, Row, cut_row, one_line, row_cells, without_start
 
 CURSOR_CELLS = 2
 """The column of the cursor, which stays where it is when the rest is moved."""
@@ -60,7 +59,7 @@ def draw_row(row: TreeRow, text: str, look: Look, *, marked: bool) -> Row:
     bullet = [(f"{palette.symbol('bullet')} ", palette.style("treePath"))] if row.on_path else []
     body = [*bullet, *_label_spans(row.label, look), *_text_spans(text, palette)]
     tree = row.prefix[look.pan_cells : look.pan_cells + width]
-    shown = [*_tree_spans(tree, palette), *_without_start(body, look.pan_cells - len(row.prefix))]
+    shown = [*_tree_spans(tree, palette), *without_start(body, look.pan_cells - len(row.prefix))]
     shown = cut_row(shown, width - row_cells(end), palette.symbol("ellipsis"))
     mark = palette.symbol("cursor") if marked else " "
     drawn: Row = [(f"{mark} ", palette.style("accent")), *shown, *end]
@@ -71,8 +70,8 @@ def draw_row(row: TreeRow, text: str, look: Look, *, marked: bool) -> Row:
 
 def _tree_spans(prefix: str, palette: Palette) -> Row:
     """The lines of the tree before a row. Far down they may be hundreds of characters, each of one cell."""
-    signs = prefix.translate(_signs(palette))
-    fold = prefix.find("⊞")
+    signs = in_symbols(prefix, palette.symbols)
+    fold = prefix.find(FOLDED)
     dim = palette.style("dim")
     if fold < 0:
         return [(signs, dim)]
@@ -96,7 +95,7 @@ def _label_spans(label: Label | None, look: Look) -> Row:
         return [(" " * look.gap_cells, GROUND)]
     if label is None:
         return []
-    text = " ".join(display_safe(label.text).split())
+    text = one_line(label.text)
     spans: list[tuple[str, Style]] = [(f"[{text}] ", look.palette.style("treeLabel"))]
     time = label_time(label.timestamp, look.now_ms) if look.now_ms is not None else ""
     return [*spans, (f"{time} ", look.palette.style("dim"))] if time else spans
@@ -108,28 +107,3 @@ def _text_spans(text: str, palette: Palette) -> Row:
             return [(speaker, palette.style(token)), (text[len(speaker) :], palette.style("text"))]
     token = next((token for mark, token in _MARKS if text.startswith(mark)), "text")
     return [(text, palette.style(token))]
-
-
-def _signs(palette: Palette) -> dict[int, str]:
-    """The characters a prefix is made of, as this terminal shows them: one cell each."""
-    branch, last = palette.symbol("tree_branch"), palette.symbol("tree_last")
-    line, fold, unfold = (palette.symbol(name) for name in ("tree_line", "fold", "unfold"))
-    return str.maketrans({"├": branch[0], "└": last[0], "─": branch[1], "│": line, "⊞": fold, "⊟": unfold})
-
-
-def _without_start(spans: Sequence[tuple[str, Style]], cells: int) -> Row:
-    """The spans without their first ``cells``, if any; half a wide character becomes a blank."""
-    cells = max(0, cells)
-    rest: list[tuple[str, Style]] = []
-    for text, style in spans:
-        here = cell_width(text)
-        if cells >= here:
-            cells -= here
-            continue
-        if cells > 0:
-            gone = cut_cells(text, cells, "")
-            half = cells - cell_width(gone)
-            text = " " * half + text[len(gone) + half :]
-            cells = 0
-        rest.append((text, style))
-    return rest

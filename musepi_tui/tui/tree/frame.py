@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from rich.style import Style
-
 from musepi_tui.base.cells import cell_width
 from musepi_tui.base.safe_text import display_safe
 from musepi_tui.tui.keys import Keymap
 from musepi_tui.tui.themes import Palette
 from musepi_tui.tui.tree.model import FilterMode, TreeModel
-from musepi_tui.tui.widgets.drawing import DrawnWidget, Row, cut_row
+from musepi_tui.tui.widgets.drawing import DrawnWidget, Row, cut_row, search_row, title_row
 
 HEAD_ROWS = 3
 FOOT_ROWS = 3
@@ -44,15 +42,9 @@ class TreeHead(DrawnWidget):
 
     def rows(self, width_cells: int) -> Iterable[Row]:
         """The title in a rule, the search with its cursor, a blank row."""
-        palette, query = self.palette, display_safe(self._model.query)
-        rule, border, accent = palette.symbol("rule"), palette.style("borderAccent"), palette.style("accent")
-        title = " Session tree "
-        rest = rule * max(0, width_cells - 1 - cell_width(title))
-        yield [(rule, border), (title, accent + Style(bold=True)), (rest, border)]
-        caret = (" ", Style() if self.is_editing else Style(reverse=True))
-        empty: Row = [caret, ("type to search", palette.style("dim"))]
-        typed: Row = [(query, palette.style("text")), caret]
-        yield [(f"{palette.symbol('cursor')} ", accent), *(typed if query else empty)]
+        yield title_row("Session tree", self.palette, width_cells)
+        query = display_safe(self._model.query)
+        yield search_row(query, "type to search", self.palette, width_cells, caret=not self.is_editing)
         yield ()
 
 

@@ -90,11 +90,6 @@ class TreeModel:
         return self._rows.id_at(self._rows.layout.rows[self._row]) if len(self) else None
 
     @property
-    def total(self) -> int:
-        """How many entries the filter shows when nothing is searched for or folded."""
-        return self._rows.total
-
-    @property
     def is_searching(self) -> bool:
         """Whether ``work`` may bring further hits."""
         return self._rows.is_searching

@@ -39,13 +39,12 @@ class Choice:
     summarize: bool = False
 
 
-class TreePanes(ModalScreen[Choice | None]):
+class TreePanes(ModalScreen[Choice | None], inherit_bindings=False):
     """The tree, a search line, and where there is room the selected entry in full.
 
     Reading and searching what is not on the screen goes on in slices while it is open.
     """
 
-    INHERIT_BINDINGS = False
     AUTO_FOCUS = "TreeView"
     DEFAULT_CSS = """
     TreePanes { align: left bottom; background: transparent; }

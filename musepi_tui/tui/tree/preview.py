@@ -70,12 +70,6 @@ class PreviewPane(Widget):
         self._top = 0
         self.refresh()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draws with another theme from now on."""
-        self.palette = palette
-        self._fitted_cells = -1
-        self.refresh()
-
     def scroll_rows(self, rows: int) -> None:
         """Shows what is further up or down."""
         last = max(0, len(self._lines) - self._room())

@@ -38,7 +38,6 @@ class Rows:
         self._made_at = 0.0
         self.is_searching = False
         self.layout = Layout()
-        self.total = 0
         self.revision = 0
         self.center = NONE
         self._start_over()
@@ -119,7 +118,6 @@ class Rows:
     def lay_out(self) -> None:
         """Make the rows anew."""
         shown: Sequence[int] = choose(self.facts.kinds, self._mode, self.labels_at, self.leaf)
-        self.total = bytes(shown).count(1)
         if self._search is not None:
             shown = self._search.hits_among(shown)
         # A search shows what it finds, also behind folds.

@@ -3,7 +3,9 @@
 from textual import events
 
 from musepi_tui.base.safe_text import display_safe
+from musepi_tui.runtime.events import IntentSettled
 from musepi_tui.runtime.intents import SetLabel
+from musepi_tui.tui.conversation import failure_of
 from musepi_tui.tui.keys import bindings
 from musepi_tui.tui.pastes import clean_paste
 from musepi_tui.tui.tree.label_editor import LabelEditor
@@ -144,7 +146,7 @@ class TreeScreen(TreePanes):
         def taken(text: str) -> None:
             self._end_edit()
             if text.strip() != before:
-                self._shell.send(SetLabel(text.strip(), selected), lambda _: self._follow_now())
+                self._shell.talk.send(SetLabel(text.strip(), selected), failed=self._label_failed)
 
         editor.taken = taken
         editor.left = self._end_edit
@@ -157,9 +159,14 @@ class TreeScreen(TreePanes):
         self.head.is_editing = self.foot.is_editing = False
         self._show()
 
-    def _follow_now(self) -> None:
-        if self.is_current:
-            self.follow(self._shell.runtime.view().tree)
+    def _label_failed(self, event: IntentSettled) -> None:
+        """Tells it at the foot too: the transcript lies under the tree."""
+        self._shell.tell("warning", failure_of(event))
+        self._say(failure_of(event))
+
+    def _say(self, text: str) -> None:
+        self.foot.said = text
+        self.foot.refresh()
 
     def action_copy(self) -> None:
         """Copies the text of the marked entry."""
@@ -167,8 +174,7 @@ class TreeScreen(TreePanes):
         text = "" if entry is None else copied_text(entry)
         if text:
             self._shell.copy_to_clipboard(text)
-        self.foot.said = "copied" if text else "there is no text to copy"
-        self.foot.refresh()
+        self._say("copied" if text else "there is no text to copy")
 
     # -- the mouse
 
@@ -180,16 +186,19 @@ class TreeScreen(TreePanes):
             self._moved()
 
     def on_click(self, event: events.Click) -> None:
-        """A click above the tree closes it."""
-        if event.widget is self:
+        """A click above the tree closes it, unless a label is being written."""
+        if event.widget is self and self.view.editor is None:
             self.dismiss(None)
 
     def on_mouse_scroll_down(self) -> None:
         """The wheel moves the mark, not around the end."""
-        self.model.page(1)
-        self._moved()
+        self._roll(1)
 
     def on_mouse_scroll_up(self) -> None:
         """The wheel moves the mark, not around the end."""
-        self.model.page(-1)
-        self._moved()
+        self._roll(-1)
+
+    def _roll(self, rows: int) -> None:
+        if self.view.editor is None:
+            self.model.page(rows)
+            self._moved()

@@ -10,12 +10,12 @@ from textual.widget import Widget
 from musepi_tui.tui.themes import Palette
 from musepi_tui.tui.tree.drawing import CURSOR_CELLS, Look, draw_row, find_pan, text_start
 from musepi_tui.tui.tree.label_editor import LabelEditor
+from musepi_tui.tui.tree.layout import FOLDABLE, FOLDED
 from musepi_tui.tui.tree.model import TreeModel
 from musepi_tui.tui.widgets.drawing import Row, cut_row, strip_of
 
 MAX_TEXTS = 2_000
 """Texts of rows that are remembered; a screen shows far fewer, and each takes about half a kilobyte."""
-
 
 EDITOR_CELLS = 24
 """Cells of the editor of a label, as far as there is room; longer labels move in it."""
@@ -34,7 +34,7 @@ class TreeView(Widget):
     can_focus = True
 
     class Clicked(Message):
-        """A row was clicked: selected before, when it was so already or is clicked ``twice``."""
+        """A row was clicked and is selected now; ``again``: for the second time, shortly after the first."""
 
         def __init__(self, *, again: bool) -> None:
             super().__init__()
@@ -48,17 +48,22 @@ class TreeView(Widget):
         self.shows_times = False
         self.editor: LabelEditor | None = None
         self._now_ms = now_ms
+        self._clicked: tuple[int, int, int] | None = None
+        self._top_at_click = 0
         self._texts: dict[str, str] = {}
 
     @property
     def top(self) -> int:
-        """The first row that is seen: the selected one stands in the middle."""
+        """The first row that is seen: the selected one stands in the middle, but for one that was clicked. It
+        stays under the pointer, or the second click would meet another."""
+        if self._clicked == self._sight():
+            return self._top_at_click
         room = max(1, self.size.height)
         return max(0, min(self.model.index - room // 2, len(self.model) - room))
 
-    def forget_texts(self) -> None:
-        """Entries are read again when they are drawn."""
-        self._texts.clear()
+    def _sight(self) -> tuple[int, int, int]:
+        """What the first row depends on."""
+        return self.model.index, self.model.revision, self.size.height
 
     def edit(self, editor: LabelEditor) -> None:
         """Puts an editor on the selected row, or on the first one when there is none."""
@@ -86,6 +91,11 @@ class TreeView(Widget):
     def on_resize(self) -> None:
         """The row of the editor is elsewhere."""
         self.place_editor()
+
+    def on_focus(self) -> None:
+        """While a label is edited, a click beside it does not take the keys from its editor."""
+        if self.editor is not None:
+            self.editor.focus()
 
     def render_line(self, y: int) -> Strip:
         """The row at ``y``."""
@@ -124,14 +134,16 @@ class TreeView(Widget):
     def on_click(self, event: events.Click) -> None:
         """Selects a row; a click on its fold sign folds it, a second one on the row goes there."""
         event.stop()
-        index = self.top + event.y
+        top = self.top
+        index = top + event.y
         if index >= len(self.model) or self.editor is not None:
             return
         was_selected = index == self.model.index
         row = self.model.row(index)
         column = event.x - CURSOR_CELLS + self._pan()
         self.model.index = index
-        if 0 <= column < len(row.prefix) and row.prefix[column] in "⊞⊟":
+        self._clicked, self._top_at_click = self._sight(), top
+        if 0 <= column < len(row.prefix) and row.prefix[column] in (FOLDED, FOLDABLE):
             if row.is_folded:
                 self.model.unfold()
             else:

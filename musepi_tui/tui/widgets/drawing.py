@@ -11,6 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from musepi_tui.base.cells import cell_width, cut_cells
+from musepi_tui.base.safe_text import display_safe
 from musepi_tui.tui.themes import Palette
 from musepi_tui.tui.transcript.lines import joined
 
@@ -24,6 +25,11 @@ GROUND = Style()
 def app_of(widget: Widget) -> App[object]:
     """The app a widget runs in, whatever it returns at its end."""
     return widget.app  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  open in Textual
+
+
+def one_line(text: str) -> str:
+    """Text from outside as one line that a terminal shows as it is."""
+    return " ".join(display_safe(text).split())
 
 
 def row_cells(row: Row) -> int:
@@ -54,6 +60,50 @@ def spread(left: Row, right: Row, width_cells: int, ellipsis: str = "…") -> li
     shown = cut_row(left, room, ellipsis)
     gap = width_cells - row_cells(shown) - row_cells(right)
     return [*shown, (" " * gap, GROUND), *right]
+
+
+def without_start(row: Row, cells: int) -> list[tuple[str, Style]]:
+    """The row without its first ``cells``, if any; half a wide character becomes a blank."""
+    cells = max(0, cells)
+    rest: list[tuple[str, Style]] = []
+    for text, style in row:
+        here = cell_width(text)
+        if cells >= here:
+            cells -= here
+            continue
+        if cells > 0:
+            gone = cut_cells(text, cells, "")
+            half = cells - cell_width(gone)
+            text = " " * half + text[len(gone) + half :]
+            cells = 0
+        rest.append((text, style))
+    return rest
+
+
+def title_row(title: str, palette: Palette, width_cells: int) -> Row:
+    """A title in the rule above a part of the screen."""
+    rule, border = palette.symbol("rule"), palette.style("borderAccent")
+    shown = cut_cells(title, max(0, width_cells - 4), palette.symbol("ellipsis"))
+    rest = rule * max(0, width_cells - 3 - cell_width(shown))
+    return [(rule, border), (f" {shown} ", palette.style("accent") + Style(bold=True)), (rest, border)]
+
+
+def search_row(query: str, empty: str, palette: Palette, width_cells: int, *, caret: bool = True) -> Row:
+    """What is typed into a search; of a long one the end, where its caret is. ``empty`` stands for nothing.
+
+    ``caret``: the keys go there.
+    """
+    ellipsis = palette.symbol("ellipsis")
+    mark = (f"{palette.symbol('cursor')} ", palette.style("accent"))
+    here = (" ", Style(reverse=True) if caret else GROUND)
+    room = max(0, width_cells - row_cells([mark, here]))
+    if not query:
+        return [mark, here, *cut_row([(empty, palette.style("dim"))], room, ellipsis)]
+    typed: Row = [(query, palette.style("text"))]
+    if cell_width(query) > room:
+        gone = cell_width(query) - room + cell_width(ellipsis)
+        typed = [(ellipsis, palette.style("dim")), *without_start(typed, gone)]
+    return [mark, *typed, here]
 
 
 def strip_of(row: Row, width_cells: int, fill: Style = GROUND) -> Strip:

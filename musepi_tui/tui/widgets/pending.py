@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from musepi_tui.base.safe_text import display_safe
 from musepi_tui.tui.status import Status
 from musepi_tui.tui.themes import Palette
-from musepi_tui.tui.widgets.drawing import DrawnWidget, Row, cut_row
+from musepi_tui.tui.widgets.drawing import DrawnWidget, Row, cut_row, one_line
 
 MAX_ROWS = 6
 
@@ -37,7 +36,7 @@ class PendingArea(DrawnWidget):
         room = MAX_ROWS - 1
         shown = lines if len(lines) <= room else lines[: room - 1]
         for line in shown:
-            yield cut_row([(f"  {' '.join(display_safe(line).split())}", muted)], width_cells, ellipsis)
+            yield cut_row([(f"  {one_line(line)}", muted)], width_cells, ellipsis)
         if len(shown) < len(lines):
             yield [(f"  {ellipsis} {len(lines) - len(shown)} more", muted)]
         hint = f"  {self.palette.symbol('queued')} {self.key_hint} edits the queue"

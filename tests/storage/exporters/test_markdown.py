@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from musepi_tui.storage.exporters.fences import code_span, fenced, without_html
+from musepi_tui.storage.exporters.fences import code_span, fenced, inert
 from tests.support.exports import export, write_full
 from tests.support.lines import answer_record, header_line, user_record, write_lines
 
-WORDS = st.text(st.sampled_from("`~<>a!/?- \n*[]&\\="), max_size=60)
+WORDS = st.text(st.sampled_from("`~<>a!/?- \n*[]()&\\="), max_size=60)
+ADDRESS = "[at]: http://tracker.example/x.png"
 
 
 def tokens(markdown):
@@ -67,8 +68,42 @@ def test_code_span_holds_one_line(words):
 
 
 @given(WORDS)
-def test_no_text_keeps_raw_html(words):
-    assert not {"html_block", "html_inline"} & kinds(without_html(words))
+def test_no_text_keeps_raw_html_or_a_picture(words):
+    assert not {"html_block", "html_inline", "image"} & kinds(inert(words))
+
+
+def test_picture_whose_address_stands_in_another_text_is_not_loaded(tmp_path):
+    lines = (header_line(), user_record("u1", None, "look: ![pic][at]"), answer_record("a1", "u1", ADDRESS))
+    text = export(write_lines(tmp_path / "s.jsonl", *lines), tmp_path / "s.md")
+    assert "http://tracker.example" in text
+    assert "image" not in kinds(text)
+
+
+def test_fence_left_open_does_not_turn_the_code_of_the_next_text_into_words(tmp_path):
+    lines = (
+        header_line(),
+        user_record("u1", None, "hi"),
+        answer_record("a1", "u1", "so:\n~~~~ py\nopen"),
+        user_record("u2", "a1", "go on"),
+        answer_record("a2", "u2", "~~~~\n![a](http://tracker.example/x.png) <b>\n~~~~"),
+    )
+    text = export(write_lines(tmp_path / "s.jsonl", *lines), tmp_path / "s.md")
+    assert not {"image", "html_inline"} & kinds(text)
+    assert "![a](http://tracker.example/x.png) <b>" in text
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["    ![a](http://tracker.example/x.png) <b>", "  ```\n![a](http://tracker.example/x.png) <b>\n  ```"],
+    ids=["indented", "fenced"],
+)
+def test_code_at_the_start_of_a_text_stays_code_behind_a_list(tmp_path, code):
+    answer = answer_record("a1", "u1", "- item")
+    answer["message"]["content"].append({"type": "text", "text": code})
+    lines = (header_line(), user_record("u1", None, "hi"), answer)
+    text = export(write_lines(tmp_path / "s.jsonl", *lines), tmp_path / "s.md")
+    assert not {"image", "html_inline"} & kinds(text)
+    assert "![a](http://tracker.example/x.png) <b>" in text
 
 
 @pytest.mark.parametrize(
@@ -81,10 +116,24 @@ def test_no_text_keeps_raw_html(words):
         ("say <b>this</b>", "say \\<b>this\\</b>"),
         ("<script>\nx\n</script>", "\\<script>\nx\n\\</script>"),
         ("`\n<script> `", "`\n\\<script> `"),
+        ("see ![a](http://e.org/x.png)", "see \\![a](http://e.org/x.png)"),
+        ("\\![a](x) and \\\\![b](y)", "\\![a](x) and \\\\\\![b](y)"),
+        ("> ![a](x)\n\n`![b](y)`\n\n    ![c](z)", "> \\![a](x)\n\n`![b](y)`\n\n    ![c](z)"),
+        ("```\n![a](x)\n```", "```\n![a](x)\n```"),
+        ("- a\n\n  ```\n  b", "- a\n\n  ```\n  b"),
+        ("<!--\n```\n-->", "\\<!--\n```\n-->\n```"),
+        ("<p>\n```\n\n```\n![a](x)\n```", "````\n<p>\n```\n\n```\n![a](x)\n```\n````"),
+        ("    a\n\n    b\nwords", "```\na\n\nb\n```\nwords"),
+        ("  - a\n  - b\n    - c", "- a\n- b\n  - c"),
+        ("Stop! [a](x)", "Stop! [a](x)"),
+        ("use `vec![0; n]`\n\n- or `vec![1]`", "use `vec![0; n]`\n\n- or `vec![1]`"),
+        ("`\\![a](x)` and ![b](y)", "`\\![a](x)` and \\![b](y)"),
+        ("<a t='`'> `![b](y)`", "\\<a t='`'> `\\![b](y)`"),
+        ("|a|b|\n|-|-|\n|<b>x</b>|<i>y</i>|", "|a|b|\n|-|-|\n|\\<b>x\\</b>|\\<i>y\\</i>|"),
     ],
 )
 def test_only_tags_outside_code_are_taken_apart(written, kept):
-    assert without_html(written) == kept
+    assert inert(written) == kept
 
 
 def test_scripts_of_a_session_stay_words(tmp_path):

@@ -253,6 +253,20 @@ def test_records_of_any_shape_are_never_fatal(tmp_path, first, records, torn):
     assert done.loaded.heads[-1].type == "custom"
 
 
+@pytest.mark.parametrize("end", [b"\n", b""], ids=["whole", "open"])
+@pytest.mark.parametrize(("limit", "is_told"), [(3, True), (4, False)])
+def test_lines_beyond_the_limit_are_told(tmp_path, monkeypatch, end, limit, is_told):
+    monkeypatch.setattr("musepi_tui.storage.importers.source.MAX_LINES", limit)
+    records = [said(f"u{number}", f"u{number - 1}" if number else None, "x") for number in range(4)]
+    source = write_lines(tmp_path / "claude.jsonl", *records)
+    source.write_bytes(source.read_bytes().rstrip(b"\n") + end)
+    done = import_session(source, paths_in(tmp_path))
+    assert done.counts["user"] == limit
+    assert [text for text in done.warnings if "the rest is not in the session" in text] == (
+        ["only its first 5,000,000 lines were read, the rest is not in the session"] if is_told else []
+    )
+
+
 def test_lines_are_found_across_blocks(tmp_path):
     data = b"\n".join(b"x" * length for length in (0, 1, 1024 * 1024 - 3, 5, 3 * 1024 * 1024, 0, 7))
     path = tmp_path / "s"

@@ -53,6 +53,12 @@ def test_header_in_the_middle_tells_the_folder(tmp_path):
     assert (done.path_roles, done.loaded.header.cwd) == (["user", "label"], "/p")
 
 
+@pytest.mark.parametrize("kind", [{}, [1], None, 5])
+def test_record_whose_type_is_no_text_is_left_out_and_told(tmp_path, kind):
+    done = Import(tmp_path, *chain("a"), {"type": kind, "text": "x"}, salvage=True)
+    assert (done.path_roles, done.done.skipped) == (["user"], {"record of another kind": 1})
+
+
 @pytest.mark.parametrize(
     "lines", [(), (b"junk\n",), (b'{"a":1}\n', b"\0\0\0")], ids=["empty", "junk", "no entries"]
 )

@@ -80,7 +80,7 @@ def _shake(_: RpcHost, arguments: Arguments) -> Answer:
 
 
 def _shaken(host: RpcHost, settled: IntentSettled) -> dict[str, Any]:
-    return {name: value for name, value in _figures(host, settled).items() if name != "mode"}
+    return {name: value for name, value in settled_data(host, settled).items() if name != "mode"}
 
 
 def _set_auto_compaction(_: RpcHost, arguments: Arguments) -> Answer:
@@ -91,13 +91,7 @@ def _set_auto_compaction(_: RpcHost, arguments: Arguments) -> Answer:
 
 
 def _get_context_breakdown(_: RpcHost, __: Arguments) -> Answer:
-    return Pending(MeasureContext(), _figures)
-
-
-def _figures(_: RpcHost, settled: IntentSettled) -> dict[str, Any]:
-    if not settled.ok:
-        raise RpcError(settled.error or "refused")
-    return dict(settled.data or {})
+    return Pending(MeasureContext(), settled_data)
 
 
 HANDLERS: dict[str, Handler] = {
