@@ -33,18 +33,20 @@ from tests.support.builders import a
 from tests.support.policy import CANCELLED, FAILED, MOST_STEPS, NOTHING, REFUSED, THRESHOLD, facts
 
 TOKENS = st.integers(0, 300_000)
-
 # Many small values in one draw, and strategies that are made once: both take most of the time of a course.
-FIVE_FLAGS = st.sampled_from(list(product([False, True], repeat=5)))
-ENDS = st.sampled_from(
-    list(product(StopReason, [None, ErrorKind.OVERFLOW, ErrorKind.PAYLOAD, ErrorKind.SERVER]))
-)
+# What lets a run go on is more frequent than what ends it, or hardly a course would get as far as a pass.
+FLAGS = (False, True)
+MOSTLY = (True, True, True, False)
+SELDOM = (False, False, False, True)
+TURN_FLAGS = st.sampled_from(list(product(MOSTLY, FLAGS, SELDOM, FLAGS, FLAGS)))
+FAILURES = (None, None, ErrorKind.OVERFLOW, ErrorKind.OVERFLOW, ErrorKind.PAYLOAD, ErrorKind.SERVER)
+ENDS = st.sampled_from(list(product(StopReason, FAILURES)))
 OUTPUTS = st.integers(0, 10)
 
 
 @st.composite
 def turns(draw):
-    same_model, before_promotion, stale, names_media, delivered = draw(FIVE_FLAGS)
+    same_model, before_promotion, stale, names_media, delivered = draw(TURN_FLAGS)
     stop_reason, error_kind = draw(ENDS)
     return TurnFacts(
         stop_reason=stop_reason,
@@ -61,31 +63,37 @@ def turns(draw):
     )
 
 
-TURNS = st.none() | turns()
-OUTCOMES = st.one_of(
-    st.sampled_from([FAILED, NOTHING, CANCELLED, REFUSED]),
-    st.builds(Outcome, st.just(True), st.booleans(), st.integers(0, 100_000)),
-)
-COUNTS = st.sampled_from(list(product(range(5), [False, True], range(5))))
+TURNS = st.none() | turns() | turns()
+COMMITTED = st.builds(Outcome, st.just(True), st.sampled_from(MOSTLY), st.integers(0, 100_000))
+OUTCOMES = COMMITTED | COMMITTED | st.sampled_from([FAILED, NOTHING, CANCELLED, REFUSED])
+COUNTS = st.sampled_from(list(product(range(5), SELDOM, range(5))))
 CHAINS = st.builds(
     lambda counts, tokens: Chain(*counts, handed_off_tokens=tokens), COUNTS, st.none() | TOKENS
 )
-TARGETS = st.sampled_from([None, "x/big"])
+TARGETS = st.sampled_from([None, None, None, "x/big"])
 IDLES = st.builds(
     lambda on, tokens: IdleGates(on[0], tokens, *on[1:]),
-    st.sampled_from(list(product([False, True], repeat=3))),
+    st.sampled_from(list(product(MOSTLY, MOSTLY, SELDOM))),
     st.integers(-1, 300_000),
 )
 CHOICES = st.sampled_from(
-    list(product([None, 200_000], [0, 12_000, 170_000], Strategy, [frozenset(), frozenset(Strategy)]))
+    list(
+        product(
+            [None, 200_000, 200_000, 200_000],
+            [0, 12_000, 12_000, 170_000],
+            Strategy,
+            [frozenset(), frozenset(Strategy), frozenset(Strategy)],
+        )
+    )
 )
+MOMENT_FLAGS = st.sampled_from(list(product(MOSTLY, MOSTLY, MOSTLY, SELDOM, FLAGS)))
 
 
 @st.composite
 def moments(draw):
     """Facts with all a session could answer at one moment."""
     window, other_tokens, strategy, strategies_usable = draw(CHOICES)
-    enabled, mid_turn, auto_continue, dead_end, queued_input = draw(FIVE_FLAGS)
+    enabled, mid_turn, auto_continue, dead_end, queued_input = draw(MOMENT_FLAGS)
     return facts(
         draw(TOKENS),
         stored_tokens=draw(TOKENS),
@@ -109,16 +117,18 @@ def moments(draw):
 MOMENTS = moments()
 SIGNALS = {
     kind: [
-        ManualRequested(),
+        TurnFinished(a("x", stop=kind)),
         TurnFinished(a("x", stop=kind)),
         PromptPending(10),
         ToolBoundary(a("x", stop=kind)),
+        ToolBoundary(a("x", stop=kind)),
         IdleElapsed(),
+        ManualRequested(),
     ]
     for kind in StopReason
 }
-NUMBERS = st.integers(0, 4)
-BOOLEANS = st.booleans()
+NUMBERS = st.integers(0, 6)
+CHANGES = st.sampled_from(SELDOM)
 
 
 @st.composite
@@ -132,7 +142,7 @@ def courses(draw):
         steps.append(step)
         assert len(steps) <= MOST_STEPS
         run = run.after(draw(OUTCOMES))
-        if draw(BOOLEANS):
+        if draw(CHANGES):
             now = draw(MOMENTS)
     return signal, first, steps
 

@@ -22,6 +22,10 @@ WAIT_S = 60.0
 """How long anything is waited for: long enough on a busy machine, and nothing when it comes at once."""
 
 
+DRAIN_S = 2.0
+"""How long what a program wrote last may take to get here once it has ended."""
+
+
 class Terminal:
     """Runs ``python -m …`` in a terminal of its own. Close it with ``end``.
 
@@ -116,8 +120,10 @@ class Terminal:
             time.sleep(0.02)
 
     def exit_code(self, within_s: float = WAIT_S) -> int | None:
-        """The exit code (negative: the signal), None while it runs."""
-        self._until(self._is_over, within_s)
+        """The exit code (negative: the signal), None while it runs. By then all it wrote has been
+        read, unless the terminal was paused."""
+        if self._until(self._is_over, within_s) and self._reading.is_set():
+            self._reader.join(DRAIN_S)  # it ends with the last byte, when no child has the terminal either
         return self.status
 
     def _is_over(self) -> bool:

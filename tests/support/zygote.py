@@ -170,6 +170,7 @@ class Zygote:
     def __enter__(self) -> "Zygote":
         self._socket.settimeout(_STARTED_WITHIN_S)
         if not self._socket.recv(_MESSAGE_BYTES):
+            self.__exit__()
             raise RuntimeError("not everything of musepi_tui can be imported; see stderr")
         return self
 
@@ -264,6 +265,7 @@ def _import_all(*, screen: bool) -> None:
     if importlib.util.find_spec("sniffio") is None:
         sys.modules["sniffio"] = None  # type: ignore[assignment]  # see tests/conftest.py
     _make_dataclasses()
+    _make_schemas()
     gc.collect()
     gc.freeze()
 
@@ -275,6 +277,13 @@ def _make_dataclasses() -> None:
         if dataclasses.is_dataclass(found) and found.__init__.__module__ == "musepi_tui.base.dataclass":
             with contextlib.suppress(TypeError, AttributeError):
                 found.__init__(None)  # type: ignore[arg-type]  # makes it, and then has no object to fill
+
+
+def _make_schemas() -> None:
+    """Builds the schemas of the tools, which each program would build for its first request."""
+    from musepi_tui.tools.registry import ToolRegistry  # deferred: only the process that forks needs it
+
+    ToolRegistry.discover().specs()
 
 
 def _become(request: Mapping[str, Any], descriptors: Sequence[int]) -> None:
