@@ -137,5 +137,6 @@ def test_the_screen_survives_any_size(tmp_path):
         terminal.submit("make a table")
         for columns, rows in ((30, 8), (3, 2), (200, 50), (41, 13), (1, 1), (80, 24)):
             terminal.resize(columns, rows)
+        terminal.wait("too small", gone=True)
         terminal.wait("esc to cancel", gone=True)
-        assert "demo" in terminal.wait("(auto)")
+        assert "(auto)" in terminal.wait("· demo (script) · YOLO")
